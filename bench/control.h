@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The control connection: framed JSON messages over TCP (or, for a loopback, a socket pair), every
+ * wait with a deadline. The essay is on top of control.c.
+ */
+#ifndef BENCH_CONTROL_H
+#define BENCH_CONTROL_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include "rxfer.h"
+
+#define CONTROL_VERSION	    1
+#define CONTROL_MAX_PAYLOAD 262144
+
+/* In the order of a session; C: the client sends it, S: the server. */
+enum message {
+	MSG_HELLO = 1, /* C, S: {version, host, boot} */
+	MSG_CONFIG,    /* C: {options: {name: text}, token}: one run begins */
+	MSG_READY,     /* S: {address, port, memory, key, device, ...}: connect now */
+	MSG_CONNECTED, /* S: {}: all data connections stand */
+	MSG_START,     /* C: {messages}: what was SENT so far on each QP; counts begin anew */
+	MSG_STARTED,   /* S: {} */
+	MSG_STOP,      /* C: {messages}: the timed part is over */
+	MSG_RESULT,    /* S: the server's counts */
+	MSG_ALIVE,     /* C, S: {}: nothing to say, still there */
+	MSG_FAIL,      /* C, S: {reason}: the session is over */
+	MSG_BYE,       /* C: {} */
+};
+
+struct control {
+	int fd;
+	char peer[128]; /* for messages: "10.1.2.3" or "the other thread" */
+};
+
+/** control_send() - one message; takes the reference to @body (NULL: {}). 0 or -errno. */
+int control_send(struct control *c, enum message type, json_t *body, const struct rxfer_wait *wait);
+
+/**
+ * control_recv() - the next message that is not MSG_ALIVE. @body is the caller's.
+ * -ETIMEDOUT, -EINTR as @wait says (its cancel_fd is not looked at); -ECONNRESET: the peer has
+ * gone; -EPROTO: what it says is no message of ours (HTTP is recognised), or of another version;
+ * -EBADMSG: malformed.
+ */
+int control_recv(struct control *c, enum message *type, json_t **body,
+		 const struct rxfer_wait *wait);
+
+/**
+ * control_expect() - control_recv(), and it must be @want. A MSG_FAIL instead becomes -EREMOTEIO
+ * with the peer's reason as rxfer_error(); anything else -EPROTO.
+ */
+int control_expect(struct control *c, enum message want, json_t **body,
+		   const struct rxfer_wait *wait);
+
+/**
+ * control_poll() - a message that is not MSG_ALIVE, if one is there: -EAGAIN where none is. Never
+ * waits for one to begin.
+ * @heard: set to rxfer_now() if anything was there
+ */
+int control_poll(struct control *c, enum message *type, json_t **body, uint64_t *heard,
+		 const struct rxfer_wait *wait);
+
+/** control_fail() - tell the peer rxfer_error(): the session is over. Best effort; keeps
+ * rxfer_error(). */
+void control_fail(struct control *c, const struct rxfer_wait *wait);
+
+/** control_connect() - to a server; unknown hosts, refusals and silence are worded. */
+int control_connect(struct control *c, const char *host, uint16_t port,
+		    const struct rxfer_wait *wait);
+
+/** control_listen() - a listening socket, IPv6 and IPv4; returns it or -errno. */
+int control_listen(uint16_t port);
+
+/** control_accept() - take a connection off a listening socket. 0 or -errno. */
+int control_accept(int listener, struct control *c);
+
+/** control_pair() - two connected ends inside this process. */
+int control_pair(struct control *a, struct control *b);
+
+void control_close(struct control *c);
+
+/** control_uint(), control_text() - a member of a message; -EBADMSG where it lacks or is of another
+ * kind. */
+int control_uint(const json_t *body, const char *key, uint64_t *out);
+int control_text(const json_t *body, const char *key, char *out, size_t size);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Layout of an end's memory, and the memory itself. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "memory.h"
+
+#define PAGE 4096u
+
+static size_t whole_pages(size_t n)
+{
+	return (n + PAGE - 1) / PAGE * PAGE;
+}
+
+void layout_make(const struct cfg *cfg, struct layout *out)
+{
+	*out = (struct layout){
+		.slot = whole_pages(cfg->size + (cfg->frags - 1) * cfg->frag_gap),
+		.target = whole_pages(cfg->size) + (cfg->verify ? TARGET_SLACK : 0),
+		.messages = rxfer_send_messages(cfg->strategy, (uint32_t)cfg->frags),
+	};
+	out->message = whole_pages((cfg->size + out->messages - 1) / out->messages);
+	out->recvs = 2 * (uint32_t)cfg->depth * out->messages;
+}
+
+void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
+{
+	uint64_t each = cfg->size / cfg->frags, longer = cfg->size % cfg->frags;
+	char *at = base;
+
+	for (uint64_t i = 0; i < cfg->frags; i++) {
+		out[i] = (struct rxfer_frag){at, (uint32_t)(each + (i < longer))};
+		at += out[i].len + cfg->frag_gap;
+	}
+}
+
+int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out)
+{
+	int rc;
+
+	*out = (struct area){.len = len};
+	if (len == 0)
+		return 0;
+	out->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (out->base == MAP_FAILED) {
+		*out = (struct area){0};
+		return rxfer_fail(ENOMEM,
+				  "no %.1f MiB of memory: use less (--depth, --size, --qps)",
+				  (double)len / 1048576);
+	}
+	memset(out->base, 0, len); /* every page is there before any clock runs */
+	rc = rxfer_mem_add(dev, out->base, len, rights, &out->mem);
+	if (rc) {
+		munmap(out->base, len);
+		*out = (struct area){0};
+	}
+	return rc;
+}
+
+void area_drop(struct area *a)
+{
+	rxfer_mem_del(a->mem);
+	if (a->base)
+		munmap(a->base, a->len);
+	*a = (struct area){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where everything lies in an end's memory. Both sides compute the same layout from the same
+ * settings; only a base address and a key travel.
+ */
+#ifndef BENCH_MEMORY_H
+#define BENCH_MEMORY_H
+
+#include "opt.h"
+#include "rxfer.h"
+
+/**
+ * struct layout - sizes in bytes and counts, per QP unless it says otherwise.
+ * @slot:     of an I/O's local memory, from one slot to the next: fragments and gaps, whole pages
+ * @target:   of an I/O's memory at the peer (READ, WRITE), from one slot to the next; with --verify
+ * there is room for a READ at another offset each time
+ * @message:  of one RECV buffer (SEND)
+ * @messages: that one SEND I/O becomes
+ * @recvs:    RECVs the receiver of SENDs keeps posted: twice what can be in flight, so that credits
+ * that come back half a queue at a time never stall the sender
+ */
+struct layout {
+	size_t slot;
+	size_t target;
+	size_t message;
+	uint32_t messages;
+	uint32_t recvs;
+};
+
+#define TARGET_SLACK                                                                               \
+	4096 /* bytes of @target beyond the I/O with --verify; offsets are multiples of 8 below it \
+	      */
+
+void layout_make(const struct cfg *cfg, struct layout *out);
+
+/** layout_frags() - the cfg->frags fragments of the I/O whose slot begins at @base. */
+void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out);
+
+/* struct area - memory of this end, allocated, touched and declared. */
+struct area {
+	char *base;
+	size_t len;
+	struct rxfer_mem *mem;
+};
+
+/** area_make() - 0 or -errno; nothing is left in failure. @len 0: an empty area. */
+int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out);
+void area_drop(struct area *a);
+
+#endif

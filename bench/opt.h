@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Options: ONE table from which parsing, ranges, sweeps, --help, the CSV's `opts` field, the wire
+ * form and the checks of man page and completion are derived. A new option is one row and one
+ * member of struct cfg.
+ */
+#ifndef BENCH_OPT_H
+#define BENCH_OPT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "nearest.h"
+
+enum cfg_mode { MODE_DIRECT };
+enum cfg_op { OP_READ, OP_WRITE, OP_SEND };
+enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
+
+#define CFG_TEXT 256
+
+/**
+ * struct cfg - the settings of ONE run: every list of a sweep is expanded before. What is about the
+ * whole invocation (--output, --help, HOST) is in struct opts only.
+ */
+struct cfg {
+	char device[CFG_TEXT];	 /* -d; empty: the only, or first active one */
+	char format[CFG_TEXT];	 /* a report's name: what stdout gets */
+	char strategy[CFG_TEXT]; /* a registration strategy's name */
+	char signal[CFG_TEXT];	 /* half, every:64, ... */
+	uint64_t port;
+	uint64_t mode; /* enum cfg_mode */
+	uint64_t op;   /* enum cfg_op */
+	uint64_t poll; /* enum cfg_poll */
+	uint64_t size; /* bytes of an I/O */
+	uint64_t frags;
+	uint64_t frag_gap; /* bytes between fragments */
+	uint64_t depth;	   /* I/Os in flight per QP */
+	uint64_t sq_depth; /* SQEs; 0: 2 * N * depth + 1, or what the device can */
+	uint64_t qps;
+	uint64_t iters;	      /* per QP; 0: not limited by count (plan_make() knows when) */
+	uint64_t duration_ns; /* 0: not limited by time; with both, whichever comes first */
+	uint64_t warmup;      /* I/Os per QP before the clock starts */
+	uint64_t timeout_ns;  /* without progress */
+	uint64_t rnr_retry;
+	bool verify;
+};
+
+enum opt_kind {
+	OPT_FLAG,   /* bool, takes no value; "yes" or "no" on the wire */
+	OPT_NUMBER, /* uint64_t, decimal */
+	OPT_SIZE,   /* uint64_t bytes: 4096, 4k, 1m, 2g; powers of 1024, either case, KiB, kB */
+	OPT_TIME,   /* uint64_t ns: 10, 10s, 500ms, 20us, 0.5h; a bare number is seconds */
+	OPT_ENUM,   /* uint64_t, index into the names */
+	OPT_NAME,   /* char[CFG_TEXT], one of list(), then check() (strategy, signal, format) */
+	OPT_TEXT,   /* char[CFG_TEXT], what check() lets pass */
+	OPT_HELP,   /* takes no value: sets opts.want_help and ends the parsing */
+};
+
+/* "all" in a sweep stands for all names, unless that is a name of its own (--signal all). */
+enum opt_flags {
+	OPT_SWEEP = 1, /* takes a comma list; runs are the cross product */
+	OPT_WIRE = 2,  /* the server needs it too */
+	OPT_RUN = 4,   /* belongs to a run, so to `opts`; else it is about files and peers */
+	OPT_MULTI = 8, /* may be repeated, every text counts; in struct opts only */
+};
+
+/* opt.offset of what struct cfg does not hold. */
+#define OPT_NO_MEMBER UINT_MAX
+
+enum opt_commands { CMD_SERVER = 1, CMD_CLIENT = 2, CMD_LOOPBACK = 4, CMD_DEVICES = 8 };
+
+/**
+ * struct opt - one option.
+ * @name, @letter: long, without dashes; 0: no letter
+ * @offset:   in struct cfg, or OPT_NO_MEMBER
+ * @flags:    enum opt_flags
+ * @commands: where it may stand
+ * @min, @max: numbers, sizes, times; 0 is legal besides where it is the default
+ * @def:      default as text; NULL: empty or 0
+ * @names:    OPT_ENUM: NULL-terminated
+ * @list:     OPT_NAME: the i-th name, NULL behind the last
+ * @suffix:   OPT_NAME: what follows the i-th name, "" or ":K"; NULL: nothing ever
+ * @check:    OPT_NAME, OPT_TEXT: 0, or -EINVAL and the reason, without option and value
+ * @arg:      for help: BYTES; @help: one line
+ */
+struct opt {
+	const char *name;
+	char letter;
+	enum opt_kind kind;
+	unsigned int offset;
+	unsigned int flags;
+	unsigned int commands;
+	uint64_t min, max;
+	const char *def;
+	const char *const *names;
+	const char *(*list)(unsigned int i);
+	const char *(*suffix)(unsigned int i);
+	int (*check)(const char *text, char *why, unsigned int size);
+	const char *arg;
+	const char *help;
+};
+
+extern const struct opt opt_table[];
+extern const unsigned int opt_table_count;
+
+/** struct opt_given - the values given for one option, owned; 0: the default holds. */
+struct opt_given {
+	unsigned int n;
+	char **text;
+};
+
+/**
+ * struct opts - a parsed command line: the values given, as canonical texts, lists split but not
+ * yet multiplied out. Owned by the caller; release with opts_free().
+ */
+struct opts {
+	unsigned int command;	 /* one of enum opt_commands */
+	char host[CFG_TEXT];	 /* client: the operand */
+	struct opt_given *given; /* one for each row of opt_table */
+	bool want_help;
+};
+
+/**
+ * opts_parse() - parse the words behind the sub-command.
+ * -s 4k, -s4k, --size 4k, --size=4k, -- ends options; the last of a repeated option holds
+ * (--output: all do). A value that begins with a dash must be a number or stand behind "=". Every
+ * value is checked here (ranges, names, numbers); the rules between options are checked for each
+ * run, by plan_make().
+ * --help ends the parsing: what follows is not looked at, and HOST may be missing.
+ * Returns 0; or -EINVAL (-ENOMEM) with @error one line: what is wrong, why, the nearest name or the
+ * range, what to do. The line is printable ASCII, without a program prefix. Nothing to free then.
+ */
+int opts_parse(unsigned int command, int argc, char **argv, struct opts *out, char *error,
+	       unsigned int error_size);
+void opts_free(struct opts *o);
+
+/**
+ * opts_output() - the file of the @i-th --output, NULL behind the last.
+ * Its format follows from its ending: output_format(). --format is what stdout gets, and stdout
+ * gets a table where --format is not given, with --output or without.
+ */
+const char *opts_output(const struct opts *o, unsigned int i);
+
+/** output_format() - the report for a file with that ending (.csv, .json, .txt), NULL: another. */
+const char *output_format(const char *path);
+
+/**
+ * opts_print() - the options given, canonical, in table order, for JSON: "--op read --size 4k,64k".
+ * Printable ASCII that a shell reads back to the same words; cut where @size is too small.
+ */
+void opts_print(const struct opts *o, char *buf, unsigned int size);
+
+/** opts_help() - the option part of a sub-command's help text; no line is above 96 columns. */
+void opts_help(unsigned int command, FILE *out);
+
+/** command_name() - "client" for CMD_CLIENT. */
+const char *command_name(unsigned int command);
+
+/** cfg_init() - all defaults: 1000 I/Os per QP, not limited by time. */
+void cfg_init(struct cfg *c);
+
+/**
+ * cfg_set() - one option by name, from text (the wire form); one value, no list.
+ * Returns 0; -ENOENT where struct cfg has no such option, -EINVAL, both with a one-line reason in
+ * @why that names the option. @c is as before then.
+ */
+int cfg_set(struct cfg *c, const char *name, const char *text, char *why, unsigned int size);
+
+/**
+ * cfg_text() - the canonical text of one option's value ("4k", "500ms", "half"); cfg_set() reads it
+ * back to the same value. @buf of CFG_TEXT bytes always suffices. Returns @buf.
+ */
+const char *cfg_text(const struct cfg *c, const struct opt *o, char *buf, unsigned int size);
+
+/**
+ * cfg_print() - every option with all of @flags that is not at its default, canonical, in table
+ * order: "op=write size=4k signal=every:7". Two runs that differ in such an option never print
+ * alike; 1024 bytes always suffice.
+ */
+void cfg_print(const struct cfg *c, unsigned int flags, char *buf, unsigned int size);
+
+/**
+ * cfg_check() - the rules between options: a second table of predicates and messages; rejects,
+ * never rewrites. Returns 0, or -EINVAL with a one-line reason that names the options.
+ */
+int cfg_check(const struct cfg *c, char *why, unsigned int size);
+
+/* For messages and help. Those that take @buf return it. */
+
+/** opt_check() - what the row's check() says of @text, with option and value in front. 0 or
+ * -EINVAL. */
+int opt_check(const struct opt *o, const char *text, char *why, unsigned int size);
+
+/** opt_range() - "1..2g", in the option's own units. */
+const char *opt_range(const struct opt *o, char *buf, unsigned int size);
+
+/** opt_name() - the @i-th of the names that an option may have; NULL behind the last. */
+const char *opt_name(const struct opt *o, unsigned int i);
+
+/** opt_names() - "all, io, every:K, half"; with "all" last where that means all of them. */
+const char *opt_names(const struct opt *o, char *buf, unsigned int size);
+
+/** opt_takes_all() - does "all" mean all of its names? */
+bool opt_takes_all(const struct opt *o);
+
+/** text_clean() - @text fit to be echoed: '?' for what is not printable ASCII, cut with "...". */
+const char *text_clean(const char *text, char *buf, unsigned int size);
+#define CLEAN_TEXT 48 /* a good @size: the line stays short */
+
+#define TEXT_PRINTF __attribute__((format(printf, 3, 4)))
+
+/** text_add() - printf behind what is in @buf; cut at @size. */
+void text_add(char *buf, unsigned int size, const char *fmt, ...) TEXT_PRINTF;
+
+/** text_error() - printf into @buf, cut at @size. Returns -EINVAL. */
+int text_error(char *buf, unsigned int size, const char *fmt, ...) TEXT_PRINTF;
+
+#endif

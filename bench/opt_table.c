@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * THE table of options, and the table of rules between them.
+ *
+ * The order of the rows is the order of --help, of the CSV's `opts` field and of the runs of a
+ * sweep: the last swept row varies fastest. So --op, --size and --frags come first (the slowest),
+ * and --strategy is the last of the swept ones, with --signal before it: what is to be compared
+ * stands together.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+#include "opt.h"
+#include "report.h"
+#include "rxfer.h"
+#include "sig.h"
+
+#define KIB  1024ULL
+#define MIB  (1024 * KIB)
+#define GIB  (1024 * MIB)
+#define MS   1000000ULL
+#define SEC  (1000 * MS)
+#define HOUR (3600 * SEC)
+
+#define DEVICE_MAX 63	       /* bytes of a device's name in verbs, without the NUL */
+#define MEMORY_MAX (GIB << 16) /* 64 TiB: half of what a process can address */
+
+static const char *const mode_names[] = {"direct", NULL};
+static const char *const op_names[] = {"read", "write", "send", NULL};
+static const char *const poll_names[] = {"busy", "yield", "event", NULL};
+
+static const char *signal_name(unsigned int i)
+{
+	const struct rxfer_sig_ops *ops = rxfer_sig_list(i);
+
+	return ops ? ops->name : NULL;
+}
+
+static const char *signal_suffix(unsigned int i)
+{
+	return rxfer_sig_list(i)->takes_arg ? ":K" : "";
+}
+
+/* One spelling for one policy ("every:7", never "every:07"): rows are compared by their text. */
+static int signal_check(const char *text, char *why, unsigned int size)
+{
+	const struct rxfer_sig_ops *ops;
+	const char *colon = strchr(text, ':');
+	uint32_t arg;
+
+	if (!rxfer_sig_parse(text, &ops, &arg))
+		return colon && colon[1] == '0'
+			       ? text_error(why, size, "K begins with a 0; leave it out")
+			       : 0;
+	if (colon)
+		return text_error(why, size, "only \"every\" takes a K, of 1..%u, like every:64",
+				  1U << 30);
+	return text_error(why, size, "K is missing; say it like every:64");
+}
+
+static const char *format_name(unsigned int i)
+{
+	const struct report_ops *ops = report_list(i);
+
+	return ops ? ops->name : NULL;
+}
+
+static int device_check(const char *text, char *why, unsigned int size)
+{
+	size_t i, len = strlen(text);
+
+	if (len == 0 || len > DEVICE_MAX)
+		return text_error(why, size,
+				  "a device's name has 1..%u characters; see rxfer-bench devices",
+				  DEVICE_MAX);
+	for (i = 0; i < len; i++)
+		if (text[i] <= ' ' || text[i] > '~' || strchr(",/\\\"'", text[i]))
+			return text_error(why, size,
+					  "not a device's name; see rxfer-bench devices");
+	return 0;
+}
+
+static const struct {
+	const char *ending, *format;
+} output_endings[] = {{".csv", "csv"}, {".json", "json"}, {".txt", "table"}};
+
+const char *output_format(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *dot = strrchr(base, '.');
+	size_t i;
+
+	if (!dot || dot == base)
+		return NULL;
+	for (i = 0; i < sizeof(output_endings) / sizeof(output_endings[0]); i++)
+		if (!strcasecmp(dot, output_endings[i].ending))
+			return output_endings[i].format;
+	return NULL;
+}
+
+static int output_check(const char *text, char *why, unsigned int size)
+{
+	size_t i;
+
+	for (i = 0; text[i]; i++)
+		if (iscntrl((unsigned char)text[i]))
+			return text_error(why, size,
+					  "a control character in a file's name; rename it");
+	if (output_format(text))
+		return 0;
+	text_error(why, size, "the ending tells the format; say FILE");
+	for (i = 0; i < sizeof(output_endings) / sizeof(output_endings[0]); i++)
+		text_add(why, size, "%s%s", i ? " or FILE" : "", output_endings[i].ending);
+	return -EINVAL;
+}
+
+#define AT(member)   offsetof(struct cfg, member)
+#define ALL_COMMANDS (CMD_SERVER | CMD_CLIENT | CMD_LOOPBACK | CMD_DEVICES)
+#define RUNS	     (CMD_CLIENT | CMD_LOOPBACK)
+#define ENDS	     (CMD_SERVER | RUNS)
+#define SHARED	     (OPT_WIRE | OPT_RUN)
+
+/* clang-format off */
+const struct opt opt_table[] = {
+	{ "device", 'd', OPT_TEXT, AT(device), 0, ALL_COMMANDS, .check = device_check,
+	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
+	{ "port", 'p', OPT_NUMBER, AT(port), 0, CMD_SERVER | CMD_CLIENT, 1, 65535, "18515",
+	  .arg = "PORT", .help = "TCP port of the control connection" },
+	{ "mode", 0, OPT_ENUM, AT(mode), SHARED, RUNS, .def = "direct", .names = mode_names,
+	  .arg = "MODE", .help = "load pattern" },
+	{ "op", 0, OPT_ENUM, AT(op), OPT_SWEEP | SHARED, RUNS, .def = "read", .names = op_names,
+	  .arg = "OP", .help = "what one I/O is" },
+	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED, RUNS, 1, 2 * GIB, "64k",
+	  .arg = "BYTES", .help = "bytes of one I/O" },
+	{ "frags", 0, OPT_NUMBER, AT(frags), OPT_SWEEP | SHARED, RUNS, 1, 1024, "1",
+	  .arg = "N", .help = "fragments that the memory of one I/O is in" },
+	{ "frag-gap", 0, OPT_SIZE, AT(frag_gap), OPT_SWEEP | OPT_RUN, RUNS, 0, GIB, "4k",
+	  .arg = "BYTES", .help = "unused bytes between fragments (0: they adjoin)" },
+	{ "depth", 't', OPT_NUMBER, AT(depth), OPT_SWEEP | SHARED, RUNS, 1, 65536, "16",
+	  .arg = "N", .help = "I/Os in flight per QP" },
+	{ "sq-depth", 0, OPT_NUMBER, AT(sq_depth), OPT_SWEEP | SHARED, RUNS, 0, MIB, .def = NULL,
+	  .arg = "N", .help = "send queue entries per QP (0: 2*N*depth+1, N = those of one I/O)" },
+	{ "qps", 'q', OPT_NUMBER, AT(qps), OPT_SWEEP | SHARED, RUNS, 1, 16384, "1",
+	  .arg = "N", .help = "queue pairs" },
+	{ "iters", 'n', OPT_NUMBER, AT(iters), OPT_SWEEP | SHARED, RUNS, 0, 1000000000000ULL, "1000",
+	  .arg = "N", .help = "I/Os per QP (0, and the default with -D: no limit)" },
+	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | OPT_RUN, RUNS, MS, 24 * HOUR, .def = NULL,
+	  .arg = "TIME", .help = "length of a run; with -n it ends at whichever comes first" },
+	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
+	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
+	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },
+	{ "strategy", 0, OPT_NAME, AT(strategy), OPT_SWEEP | SHARED, RUNS, .def = "global",
+	  .list = rxfer_strategy_name,
+	  .arg = "NAME", .help = "how memory is registered" },
+	{ "warmup", 0, OPT_NUMBER, AT(warmup), OPT_RUN, RUNS, 0, 1000000000, "16",
+	  .arg = "N", .help = "I/Os per QP before the clock starts" },
+	{ "verify", 0, OPT_FLAG, AT(verify), SHARED, RUNS,
+	  .help = "check every byte that was moved; slow, not for figures" },
+	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, ENDS, .def = "busy", .names = poll_names,
+	  .arg = "HOW", .help = "how to wait for completions" },
+	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS, 100 * MS, HOUR, "10s",
+	  .arg = "TIME", .help = "give up after so long without progress" },
+	{ "rnr-retry", 0, OPT_NUMBER, AT(rnr_retry), SHARED, RUNS, 0, 7, "7",
+	  .arg = "N", .help = "retries when the receiver is not ready (7: for ever)" },
+	{ "format", 0, OPT_NAME, AT(format), 0, RUNS, .def = "table", .list = format_name,
+	  .arg = "FORMAT", .help = "what is written to stdout" },
+	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, RUNS, .check = output_check,
+	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
+	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, 0, ALL_COMMANDS,
+	  .help = "show this" },
+};
+/* clang-format on */
+const unsigned int opt_table_count = sizeof(opt_table) / sizeof(opt_table[0]);
+
+/* The rules between options: true where the settings contradict each other. */
+
+static bool more_frags_than_bytes(const struct cfg *c)
+{
+	return c->frags > c->size;
+}
+
+static bool endless(const struct cfg *c)
+{
+	return !c->iters && !c->duration_ns;
+}
+
+static bool too_much_memory(const struct cfg *c)
+{
+	uint64_t gaps, one, per_qp, all;
+
+	return __builtin_mul_overflow(c->frags - 1, c->frag_gap, &gaps) ||
+	       __builtin_add_overflow(c->size, gaps, &one) ||
+	       __builtin_mul_overflow(one, c->depth, &per_qp) ||
+	       __builtin_mul_overflow(per_qp, c->qps, &all) || all > MEMORY_MAX;
+}
+
+/* The K-th WR since the last signalled one would never find a free entry. */
+static bool signals_too_rarely(const struct cfg *c)
+{
+	const struct rxfer_sig_ops *ops;
+	uint32_t k;
+
+	return c->sq_depth && !rxfer_sig_parse(c->signal, &ops, &k) && k > c->sq_depth;
+}
+
+#define RULE_OPTIONS 5
+
+static const struct rule {
+	bool (*broken)(const struct cfg *c);
+	const char *options[RULE_OPTIONS + 1];
+	const char *why;
+} rules[] = {
+	{more_frags_than_bytes,
+	 {"frags", "size"},
+	 "each fragment needs a byte; take fewer fragments or a larger size"},
+	{endless, {"iters", "duration"}, "nothing would end the run; give one of them"},
+	{too_much_memory,
+	 {"size", "frags", "frag-gap", "depth", "qps"},
+	 "together above 64 TiB of memory; make one smaller"},
+	{signals_too_rarely,
+	 {"signal", "sq-depth"},
+	 "K is larger than the send queue; take a smaller K or a deeper queue"},
+};
+
+static const struct opt *row(const char *name)
+{
+	const struct opt *o = opt_table;
+
+	while (strcmp(o->name, name))
+		o++;
+	return o;
+}
+
+static int rule_error(const struct rule *r, const struct cfg *c, char *why, unsigned int size)
+{
+	char text[CFG_TEXT];
+	unsigned int i;
+
+	text_error(why, size, "contradiction:");
+	for (i = 0; r->options[i]; i++)
+		text_add(why, size, "%s --%s %s", i ? "," : "", r->options[i],
+			 cfg_text(c, row(r->options[i]), text, sizeof(text)));
+	text_add(why, size, ": %s", r->why);
+	return -EINVAL;
+}
+
+int cfg_check(const struct cfg *c, char *why, unsigned int size)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].broken(c))
+			return rule_error(&rules[i], c, why, size);
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the report formats share among themselves. */
+#ifndef BENCH_REPORT_INTERNAL_H
+#define BENCH_REPORT_INTERNAL_H
+
+#include "report.h"
+
+#include <stddef.h>
+
+#define REPORT_FIELD (sizeof(((struct result *)0)->opts)) /* bytes that hold any column's text */
+
+/**
+ * struct report - one report being written. Formats read all of it and write none of it directly.
+ * @path:     owned; as the user gave it, NULL: stdout
+ * @fd:       where text goes: the file itself, or what will be renamed to @target
+ * @target:   owned; the file to replace at the end, NULL where @fd is the real thing
+ * @temp:     owned; the name of @fd while @target is set
+ * @appended: the file had something in it already
+ * @keep:     while ending: whether the report shall stay
+ * @opts:     owned; the options of the invocation
+ * @rows:     rows written so far, @partial of them interrupted
+ * @last:     the last row written, if @rows
+ * @common:   for each column the first value that was known
+ * @varies:   owned; for each column whether another value has been seen
+ * @text:     being composed, see report_text()
+ * @error:    one line, if a format had more to say than errno does
+ */
+struct report {
+	const struct report_ops *ops;
+	char *path;
+	int fd;
+	char *target;
+	char *temp;
+	bool appended;
+	bool keep;
+	char *opts;
+	unsigned int rows;
+	unsigned int partial;
+	struct result last;
+	struct result common;
+	bool *varies;
+	FILE *text;
+	char *buf;
+	size_t len;
+	char error[512];
+};
+
+/** report_text() - a stream into memory, the same until it is taken or flushed; NULL for no memory.
+ */
+FILE *report_text(struct report *r);
+
+/** report_take() - end the stream and hand its text over; the caller frees @buf. 0 or -ENOMEM. */
+int report_take(struct report *r, char **buf, size_t *len);
+
+/**
+ * report_flush() - end the stream and write its text out, all of it or nothing.
+ * A regular file is cut back to where it was; what went into a pipe cannot be called back. 0 or
+ * -errno.
+ */
+int report_flush(struct report *r);
+
+/** report_fail() - word an error for the user; returns @err. */
+__attribute__((format(printf, 3, 4))) int report_fail(struct report *r, int err, const char *fmt,
+						      ...);
+
+/** report_name() - what to call the output in a message. */
+const char *report_name(const struct report *r);
+
+/**
+ * report_common() - the column @name if every row that knows its value has the same, else NULL.
+ * The value is in @r->common, and unknown there if no row knew it.
+ */
+const struct column *report_common(const struct report *r, const char *name);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* rxfer-bench server: accept sessions, one thread each, until told to stop. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "command.h"
+
+/* struct guest - one session's thread. */
+struct guest {
+	struct control control;
+	const struct cfg *cfg;
+	const struct runtime *runtime;
+	pthread_t thread;
+	volatile bool over;
+	struct guest *next;
+};
+
+static void *guest_thread(void *arg)
+{
+	struct guest *g = arg;
+	int rc = session_serve(&g->control, g->cfg->device, g->cfg->timeout_ns, g->runtime);
+
+	if (rc >= 0)
+		complain("server: %s: %d runs", g->control.peer, rc);
+	else if (rc != -EREMOTEIO)
+		complain("server: %s: session ended: %s", g->control.peer, rxfer_error());
+	else
+		complain("server: session ended by %s", rxfer_error());
+	control_close(&g->control);
+	__atomic_store_n(&g->over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Join the threads of sessions that are over; with @all also those that are not yet. */
+static void reap(struct guest **list, bool all)
+{
+	while (*list) {
+		struct guest *g = *list;
+
+		if (!all && !__atomic_load_n(&g->over, __ATOMIC_ACQUIRE)) {
+			list = &g->next;
+			continue;
+		}
+		pthread_join(g->thread, NULL);
+		*list = g->next;
+		free(g);
+	}
+}
+
+static void welcome(int listener, struct guest **list, const struct cfg *cfg,
+		    const struct runtime *runtime)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int rc;
+
+	if (!g)
+		return;
+	g->cfg = cfg;
+	g->runtime = runtime;
+	if (control_accept(listener, &g->control)) {
+		free(g);
+		return;
+	}
+	rc = pthread_create(&g->thread, NULL, guest_thread, g);
+	if (rc) {
+		complain("server: no thread for %s: %s", g->control.peer, strerror(rc));
+		control_close(&g->control);
+		free(g);
+		return;
+	}
+	g->next = *list;
+	*list = g;
+}
+
+static int check_device(const struct cfg *cfg)
+{
+	struct rxfer_dev *dev;
+
+	if (rxfer_dev_open(cfg->device, "global", &dev)) {
+		complain("%s", rxfer_error());
+		return -ENODEV;
+	}
+	complain("server: listening on port %llu, device %s (%s)", (unsigned long long)cfg->port,
+		 rxfer_dev_info(dev)->name, rxfer_dev_info(dev)->addr);
+	rxfer_dev_close(dev);
+	return 0;
+}
+
+int command_server(const struct opts *o, const struct runtime *runtime)
+{
+	struct guest *guests = NULL;
+	struct cfg cfg;
+	int listener;
+
+	opts_first(o, &cfg);
+	listener = control_listen((uint16_t)cfg.port);
+	if (listener < 0) {
+		complain("%s", rxfer_error());
+		return EXIT_RUN_FAILED;
+	}
+	if (check_device(&cfg)) {
+		close(listener);
+		return EXIT_RUN_FAILED;
+	}
+	while (!*runtime->stop) {
+		struct pollfd p = {.fd = listener, .events = POLLIN};
+
+		if (poll(&p, 1, 200) > 0)
+			welcome(listener, &guests, &cfg, runtime);
+		reap(&guests, false);
+	}
+	close(listener);
+	reap(&guests, true);
+	return 0;
+}

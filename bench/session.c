@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The course of a session (client -> server, server <- client):
+ *
+ *	-> HELLO    <- HELLO		who is there
+ *	-> CONFIG   <- READY		one run: every option the server needs, a token; where to
+ *connect, which memory data connections, one after another, each with token and index
+ *		    <- CONNECTED
+ *	-> START    <- STARTED		warm-up begins
+ *	-> START    <- STARTED		timed part begins: all messages so far have arrived, counts
+ *begin anew
+ *	-> STOP     <- RESULT		all have arrived; what the server counted
+ *	-> CONFIG ...			the next run, or
+ *	-> BYE
+ *
+ * FAIL from either side, at any time, ends the session: after it nobody has to guess which messages
+ *are still under way for which run. A client that goes on with a sweep connects anew.
+ *
+ * This file translates between messages and structures; the two sides are session_client.c and
+ *session_server.c.
+ */
+#include "config.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include "env.h"
+#include "session.h"
+
+int session_hello(struct control *c, bool first, struct peer *peer, const struct rxfer_wait *wait)
+{
+	char host[RESULT_TEXT], boot[64], their_boot[64];
+	json_t *body = NULL;
+	int rc = 0;
+
+	env_host(host, sizeof(host));
+	env_boot(boot, sizeof(boot));
+	if (first)
+		rc = control_send(c, MSG_HELLO,
+				  json_pack("{s:s,s:s,s:s}", "version", PACKAGE_VERSION, "host",
+					    host, "boot", boot),
+				  wait);
+	if (!rc)
+		rc = control_expect(c, MSG_HELLO, &body, wait);
+	if (!rc)
+		rc = control_text(body, "version", peer->version, sizeof(peer->version));
+	if (!rc)
+		rc = control_text(body, "host", peer->host, sizeof(peer->host));
+	if (!rc)
+		rc = control_text(body, "boot", their_boot, sizeof(their_boot));
+	json_decref(body);
+	if (!rc)
+		peer->same_machine = boot[0] && !strcmp(boot, their_boot);
+	if (!rc && !first)
+		rc = control_send(c, MSG_HELLO,
+				  json_pack("{s:s,s:s,s:s}", "version", PACKAGE_VERSION, "host",
+					    host, "boot", boot),
+				  wait);
+	return rc;
+}
+
+/* ---- CONFIG ---- */
+
+static void hex(const uint8_t *bytes, size_t n, char *out)
+{
+	for (size_t i = 0; i < n; i++)
+		sprintf(out + 2 * i, "%02x", bytes[i]);
+}
+
+json_t *config_to_json(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BYTES])
+{
+	char text[CFG_TEXT], token_text[2 * RXFER_TOKEN_BYTES + 1];
+	json_t *options = json_object();
+
+	for (unsigned int i = 0; i < opt_table_count; i++)
+		if (opt_table[i].flags & OPT_WIRE)
+			json_object_set_new(
+				options, opt_table[i].name,
+				json_string(cfg_text(cfg, &opt_table[i], text, sizeof(text))));
+	hex(token, RXFER_TOKEN_BYTES, token_text);
+	return json_pack("{s:o,s:s}", "options", options, "token", token_text);
+}
+
+static int unhex(const char *text, uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		unsigned int byte;
+
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return -EBADMSG;
+		bytes[i] = (uint8_t)byte;
+	}
+	return 0;
+}
+
+int config_from_json(const json_t *body, struct cfg *cfg, uint8_t token[RXFER_TOKEN_BYTES])
+{
+	json_t *options = json_object_get(body, "options"), *value;
+	char text[2 * RXFER_TOKEN_BYTES + 1], why[256];
+	const char *name;
+	int rc = control_text(body, "token", text, sizeof(text));
+
+	if (rc)
+		return rc;
+	if (strlen(text) != 2 * RXFER_TOKEN_BYTES || unhex(text, token, RXFER_TOKEN_BYTES))
+		return rxfer_fail(EBADMSG, "the client's token is malformed");
+	cfg_init(cfg);
+	json_object_foreach(options, name, value)
+	{
+		if (!json_is_string(value))
+			return rxfer_fail(EBADMSG, "the client's option %s is no text", name);
+		if (cfg_set(cfg, name, json_string_value(value), why, sizeof(why)))
+			return rxfer_fail(EINVAL, "the client's options: %s", why);
+	}
+	if (cfg_check(cfg, why, sizeof(why)))
+		return rxfer_fail(EINVAL, "the client's options: %s", why);
+	return 0;
+}
+
+/* ---- READY ---- */
+
+json_t *ready_to_json(const struct ready *r)
+{
+	bool v4 = r->addr.ss_family == AF_INET;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&r->addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&r->addr;
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(r->addr.ss_family, v4 ? (void *)&in->sin_addr : (void *)&in6->sin6_addr, text,
+		  sizeof(text));
+	return json_pack("{s:s,s:i,s:I,s:I,s:I}", "address", text, "port",
+			 (int)ntohs(v4 ? in->sin_port : in6->sin6_port), "memory",
+			 (json_int_t)r->target.addr, "bytes", (json_int_t)r->target.len, "key",
+			 (json_int_t)r->target.key);
+}
+
+int ready_from_json(const json_t *body, struct ready *r)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&r->addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&r->addr;
+	char text[INET6_ADDRSTRLEN];
+	uint64_t port, key;
+
+	memset(r, 0, sizeof(*r));
+	if (control_text(body, "address", text, sizeof(text)) ||
+	    control_uint(body, "port", &port) || control_uint(body, "memory", &r->target.addr) ||
+	    control_uint(body, "bytes", &r->target.len) || control_uint(body, "key", &key))
+		return -EBADMSG;
+	r->target.key = (uint32_t)key;
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons((uint16_t)port);
+	} else if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons((uint16_t)port);
+	} else {
+		return rxfer_fail(EBADMSG, "the server's RDMA address %s is malformed", text);
+	}
+	return 0;
+}
+
+/* ---- START, STOP ---- */
+
+json_t *messages_to_json(const struct direct *d, uint64_t qps)
+{
+	json_t *list = json_array();
+
+	for (uint64_t qp = 0; qp < qps; qp++)
+		json_array_append_new(
+			list, json_integer((json_int_t)direct_messages(d, (unsigned int)qp)));
+	return json_pack("{s:o}", "messages", list);
+}
+
+int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps)
+{
+	const json_t *list = json_object_get(body, "messages");
+
+	if (json_array_size(list) != qps)
+		return rxfer_fail(EBADMSG, "the client counts messages on %zu QPs, there are %llu",
+				  json_array_size(list), (unsigned long long)qps);
+	for (uint64_t qp = 0; qp < qps; qp++)
+		messages[qp] = (uint64_t)json_integer_value(json_array_get(list, qp));
+	return 0;
+}
+
+/* ---- RESULT ---- */
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counted[] = {
+	{"sqe", offsetof(struct counts, sqe)},
+	{"posts", offsetof(struct counts, posts)},
+	{"cqe", offsetof(struct counts, cqe)},
+	{"recv_cqe", offsetof(struct counts, recv_cqe)},
+	{"polls", offsetof(struct counts, polls)},
+	{"empty", offsetof(struct counts, empty)},
+	{"copied_bytes", offsetof(struct counts, copied_bytes)},
+	{"sq_peak", offsetof(struct counts, sq_peak)},
+	{"forced_signals", offsetof(struct counts, forced_signals)},
+	{"cpu_ns", offsetof(struct counts, cpu_ns)},
+};
+
+#define COUNTED (sizeof(counted) / sizeof(counted[0]))
+
+json_t *counts_to_json(const struct counts *c)
+{
+	json_t *body = json_object();
+
+	for (size_t i = 0; i < COUNTED; i++) {
+		const uint64_t *value = (const void *)((const char *)c + counted[i].offset);
+
+		json_object_set_new(body, counted[i].name, json_integer((json_int_t)*value));
+	}
+	return body;
+}
+
+int counts_from_json(const json_t *body, struct counts *c)
+{
+	for (size_t i = 0; i < COUNTED; i++) {
+		int rc = control_uint(body, counted[i].name,
+				      (void *)((char *)c + counted[i].offset));
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- Data connections ---- */
+
+int conn_attr(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp,
+	      struct rxfer_conn_attr *attr)
+{
+	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
+					 .index = (uint16_t)qp};
+	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
+	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
+}

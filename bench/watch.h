@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a polling loop has to look at besides completions: the stop signal, the peer, its own lack
+ * of progress, and what to do with an empty poll. Costs a clock read now and then, and a system
+ * call every few dozen milliseconds.
+ */
+#ifndef BENCH_WATCH_H
+#define BENCH_WATCH_H
+
+#include <jansson.h>
+#include "control.h"
+#include "opt.h"
+
+/**
+ * struct runtime - what the process gives to every run in it.
+ * @stop: becomes non-zero when a signal asks to end
+ * @cpus: that this process may run on
+ * @tick: called now and then during a run (NULL: not), for a progress line
+ */
+struct runtime {
+	const volatile sig_atomic_t *stop;
+	unsigned int cpus;
+	void (*tick)(void *arg);
+	void *arg;
+};
+
+struct watch {
+	struct control *control;
+	const struct runtime *runtime;
+	const volatile sig_atomic_t *stop;
+	uint64_t timeout;   /* ns without progress, or without a word from the peer */
+	uint64_t progress;  /* rxfer_now() of the last progress */
+	uint64_t heard;	    /* of the last message */
+	uint64_t said;	    /* of our last sign of life */
+	uint64_t looked;    /* of the last full look */
+	unsigned int empty; /* empty passes since then */
+	unsigned int done;  /* things done since then */
+	bool must_hear;	    /* silence of the peer is a failure (the server's side) */
+	bool yield;	    /* an empty poll gives the CPU away */
+	bool sleep;	    /* --poll event */
+	bool passive;	    /* passes are rare and cost nothing: look at each */
+};
+
+/**
+ * watch_init() - @pollers: threads that poll on this machine, the peer's included where it is the
+ * same machine;
+ * @software: the device's work is done by the CPU too.
+ */
+void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
+		const struct runtime *runtime, unsigned int pollers, bool software);
+
+/** watch_wait() - for a blocking call now: the whole timeout from here. */
+struct rxfer_wait watch_wait(const struct watch *w);
+
+/**
+ * watch_pass() - after each pass of the loop, with the number of things it @did.
+ * Returns 0; 1 where a message came (@type, @body, the caller's); -errno where the peer has gone,
+ * is silent or nothing has moved for too long (only while @busy). A stop signal is the caller's to
+ * look at.
+ */
+int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body);
+
+/** cpu_time_ns() - CPU time of this thread. */
+uint64_t cpu_time_ns(void);
+
+#endif

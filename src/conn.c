@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections by rdma_cm: queues sized by the send-queue rules, both sides bound to the device
+ * asked for, nothing accepted that does not carry the session's token.
+ *
+ * All ids of an end report to its one event channel, so whoever waits for its own event also meets
+ * others': a peer that went away, a stranger at the listener. They are dealt with where they are
+ * met (see other_event).
+ *
+ * READs in flight: initiator_depth and responder_resources are given by both sides, each the
+ * minimum of what it can and what it was offered. Left at 0, a READ hangs without a word on some
+ * devices.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reg.h"
+
+#define CM_MAGIC    0x52584652u /* "RXFR" */
+#define CM_VERSION  1
+#define RESOLVE_MS  2000
+#define ACCEPT_BACK 128 /* connection requests that may queue up */
+
+/* What a data connection says of itself; rdma_cm leaves us 56 bytes on InfiniBand. */
+struct cm_private {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t index;
+	uint8_t token[RXFER_TOKEN_BYTES];
+} __attribute__((packed));
+
+struct rxfer_listener {
+	struct rxfer_dev *dev;
+	struct rdma_cm_id *id;
+};
+
+int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (!conn->broken) {
+		va_start(args, format);
+		vsnprintf(conn->broken_why, sizeof(conn->broken_why), format, args);
+		va_end(args);
+		conn->broken = err < 0 ? err : -err;
+	}
+	return rxfer_fail(conn->broken, "%s", conn->broken_why);
+}
+
+/* ---- Waiting ---- */
+
+static int wait_over(const struct rxfer_wait *wait, const char *what)
+{
+	if (wait->stop && *wait->stop)
+		return rxfer_fail(EINTR, "interrupted while waiting for %s", what);
+	if (rxfer_now() >= wait->deadline)
+		return rxfer_fail(
+			ETIMEDOUT,
+			"no answer in time while waiting for %s: is the peer's RDMA network "
+			"reachable? (--timeout)",
+			what);
+	return 0;
+}
+
+static int next_event(struct rxfer_dev *dev, const struct rxfer_wait *wait, const char *what,
+		      struct rdma_cm_event **ev)
+{
+	struct pollfd p[2] = {{.fd = dev->events->fd, .events = POLLIN},
+			      {.fd = wait->cancel_fd, .events = POLLIN}};
+
+	for (;;) {
+		int rc = wait_over(wait, what);
+
+		if (rc)
+			return rc;
+		if (poll(p, 2, 20) < 0 && errno != EINTR)
+			return rxfer_fail(errno, "poll: %m");
+		if (p[0].revents & POLLIN)
+			break;
+		if (p[1].revents)
+			return rxfer_fail(ECANCELED,
+					  "the peer spoke up or went away while we waited for %s",
+					  what);
+	}
+	if (rdma_get_cm_event(dev->events, ev))
+		return rxfer_fail(errno, "rdma_get_cm_event: %m");
+	return 0;
+}
+
+/* An event that nobody waits for: note that a peer has gone, turn strangers away. Acknowledges it.
+ */
+static void other_event(struct rdma_cm_event *ev)
+{
+	struct rdma_cm_id *id = ev->id;
+	struct rxfer_conn *conn = id->context;
+	enum rdma_cm_event_type type = ev->event;
+
+	rdma_ack_cm_event(ev);
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+	} else if (conn && conn->established &&
+		   (type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+		rxfer_conn_break(conn, ECONNRESET, "the data connection ended: %s",
+				 rdma_event_str(type));
+	}
+}
+
+static int unexpected(const struct rdma_cm_event *ev, const char *what)
+{
+	switch (ev->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		return rxfer_fail(ECONNREFUSED,
+				  "%s: the peer's listener refused the data connection (status %d)",
+				  what, ev->status);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return rxfer_fail(
+			EHOSTUNREACH,
+			"%s: no way to the peer's RDMA address (%s, %s): are both devices on "
+			"one network?",
+			what, rdma_event_str(ev->event), strerror(abs(ev->status)));
+	default:
+		return rxfer_fail(EIO, "%s: unexpected %s (status %d)", what,
+				  rdma_event_str(ev->event), ev->status);
+	}
+}
+
+/* Wait until @id has the event @want; anything else of this id is an error. */
+static int await(struct rxfer_dev *dev, const struct rdma_cm_id *id, enum rdma_cm_event_type want,
+		 const struct rxfer_wait *wait, const char *what)
+{
+	struct rdma_cm_event *ev;
+	int rc;
+
+	for (;;) {
+		rc = next_event(dev, wait, what, &ev);
+		if (rc)
+			return rc;
+		if (ev->id == id)
+			break;
+		other_event(ev);
+	}
+	rc = ev->event == want ? 0 : unexpected(ev, what);
+	rdma_ack_cm_event(ev);
+	return rc;
+}
+
+/* ---- Queues ---- */
+
+/* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
+static void size_io(struct rxfer_conn *conn)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	const struct rxfer_dev_info *info = &conn->dev->info;
+	uint32_t device = s->op == RXFER_READ ? info->max_sge_rd : info->max_sge;
+	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
+	struct rxfer_need extra = conn->reg->need(conn->dev, s);
+	uint32_t data;
+
+	conn->sge_max = conn->reg->sge_per_wr ? conn->reg->sge_per_wr : device;
+	if (conn->sge_max > device)
+		conn->sge_max = device;
+	if (conn->sge_max > pieces)
+		conn->sge_max = pieces;
+	if (s->op == RXFER_SEND && conn->reg->sge_per_wr == 0)
+		data = 1; /* one message; more pieces than SGEs are linearised */
+	else
+		data = rxfer_cut_worst(s->frags, s->op == RXFER_SEND ? 0 : s->segments,
+				       conn->sge_max);
+	conn->need = data + extra.at_submit + extra.later;
+	conn->later = extra.later;
+}
+
+static int create_queues(struct rxfer_conn *conn, uint32_t depth)
+{
+	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
+	struct ibv_qp_init_attr qp = {.qp_type = IBV_QPT_RC};
+	int rc = rxfer_cq_create(conn, depth + rq);
+
+	if (rc)
+		return rc;
+	qp.send_cq = qp.recv_cq = conn->cq;
+	qp.cap.max_send_wr = depth;
+	qp.cap.max_recv_wr = rq;
+	qp.cap.max_send_sge = conn->sge_max;
+	qp.cap.max_recv_sge = 1;
+	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
+		rc = rxfer_fail(errno,
+				"creating a queue pair on %s with %u send entries of %u SGEs and "
+				"%u receive "
+				"entries (max_qp_wr %u, max_qp %u): %m",
+				conn->dev->info.name, depth, conn->sge_max, rq,
+				conn->dev->info.max_qp_wr, conn->dev->info.max_qp);
+		rxfer_cq_destroy(conn);
+		return rc;
+	}
+	conn->info.sqe_max = qp.cap.max_send_wr;
+	conn->info.sq_depth = depth;
+	return 0;
+}
+
+/* An explicit depth is had or refused; the default shrinks until the device takes it. */
+static int size_queues(struct rxfer_conn *conn)
+{
+	const struct rxfer_conn_attr *a = &conn->attr;
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	uint64_t wanted = 2ull * conn->need * a->slots + 1, depth = wanted;
+	uint64_t cq_room = dev->max_cqe - (uint64_t)a->rq_depth;
+	int rc;
+
+	conn->info.need = conn->need;
+	conn->info.sq_wanted = wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
+	conn->info.sge_per_wr = conn->sge_max;
+	if (a->sq_depth && a->sq_depth < conn->need + 1)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for "
+			"the drain: use --sq-depth %u or more, or fewer --frags",
+			a->sq_depth, conn->need, conn->need + 1);
+	if (a->sq_depth)
+		return create_queues(conn, a->sq_depth);
+	if (depth > dev->max_qp_wr)
+		depth = dev->max_qp_wr;
+	if (depth > cq_room)
+		depth = cq_room;
+	for (;; depth = depth * 3 / 4) {
+		if (depth < conn->need + 1)
+			return rxfer_fail(EMSGSIZE,
+					  "%s grants too small a send queue: one I/O takes %u "
+					  "entries, and one "
+					  "for the drain",
+					  dev->name, conn->need);
+		rc = create_queues(conn, (uint32_t)depth);
+		if (rc != -ENOMEM && rc != -EINVAL)
+			return rc;
+	}
+}
+
+static int account(struct rxfer_conn *conn)
+{
+	const struct rxfer_conn_attr *a = &conn->attr;
+	int rc = rxfer_sq_init(&conn->sq, conn->info.sq_depth);
+
+	if (!rc)
+		rc = rxfer_sig_init(&conn->sig, a->sig, a->sig_arg, conn->info.sq_depth, a->slots,
+				    conn->need);
+	if (rc == -ERANGE)
+		return rxfer_fail(
+			EINVAL,
+			"--signal %s:%u asks for a completion every %u entries, but the send queue "
+			"has "
+			"%u: it would fill up first; use %s:%u or less, or a larger --sq-depth",
+			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth, a->sig->name,
+			conn->info.sq_depth);
+	if (rc)
+		return rxfer_fail(rc, "the send queue's account: %s", strerror(-rc));
+	return rxfer_sq_reserve(&conn->sq, 1); /* the drain WR's, for good */
+}
+
+/* Everything of a connection but the handshake. Takes @id over, also in failure. */
+static int setup(struct rxfer_dev *dev, struct rdma_cm_id *id, const struct rxfer_conn_attr *attr,
+		 struct rxfer_conn **out)
+{
+	struct rxfer_conn *conn = calloc(1, sizeof(*conn));
+	int rc;
+
+	if (!conn) {
+		rdma_destroy_id(id);
+		return rxfer_fail(ENOMEM, "out of memory for a connection");
+	}
+	conn->dev = dev;
+	conn->reg = dev->reg;
+	conn->attr = *attr;
+	conn->id = id;
+	id->context = conn;
+	if (!id->verbs || strcmp(ibv_get_device_name(id->verbs->device), dev->info.name)) {
+		rc = rxfer_fail(ENODEV,
+				"rdma_cm chose device %s for the connection, not %s: do both sit "
+				"on one interface "
+				"or address? Give %s an interface of its own",
+				id->verbs ? ibv_get_device_name(id->verbs->device) : "none",
+				dev->info.name, dev->info.name);
+		goto fail;
+	}
+	size_io(conn);
+	rc = size_queues(conn);
+	if (!rc)
+		rc = account(conn);
+	if (!rc)
+		rc = rxfer_xfer_init(conn);
+	if (rc)
+		goto fail;
+	*out = conn;
+	return 0;
+fail:
+	rxfer_conn_close(conn);
+	return rc;
+}
+
+/* Which of the two numbers holds; an offer of 0 means that the peer's stack did not say. */
+static uint8_t agree(uint32_t own, uint8_t offered)
+{
+	uint32_t most = own > 255 ? 255 : own;
+
+	return offered && offered < most ? offered : (uint8_t)most;
+}
+
+/* READs in flight as the QP really has them. */
+static void note_rd_atomic(struct rxfer_conn *conn)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	if (!ibv_query_qp(conn->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
+		conn->info.rd_atomic = attr.max_rd_atomic;
+}
+
+/* ---- The listening side ---- */
+
+int rxfer_listen(struct rxfer_dev *dev, struct rxfer_listener **out)
+{
+	struct rxfer_listener *l = calloc(1, sizeof(*l));
+	struct sockaddr_storage any_port = dev->addr;
+	int rc;
+
+	if (!l)
+		return rxfer_fail(ENOMEM, "out of memory");
+	l->dev = dev;
+	if (rdma_create_id(dev->events, &l->id, NULL, RDMA_PS_TCP)) {
+		rc = rxfer_fail(errno, "rdma_create_id: %m");
+		goto fail;
+	}
+	if (rdma_bind_addr(l->id, (struct sockaddr *)&any_port) ||
+	    rdma_listen(l->id, ACCEPT_BACK)) {
+		rc = rxfer_fail(errno, "listening on %s (%s): %m", dev->info.name, dev->info.addr);
+		goto fail;
+	}
+	*out = l;
+	return 0;
+fail:
+	rxfer_listener_close(l);
+	return rc;
+}
+
+void rxfer_listener_addr(const struct rxfer_listener *l, struct sockaddr_storage *addr)
+{
+	*addr = l->dev->addr;
+	if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = rdma_get_src_port(l->id);
+	else
+		((struct sockaddr_in *)addr)->sin_port = rdma_get_src_port(l->id);
+}
+
+void rxfer_listener_close(struct rxfer_listener *l)
+{
+	if (!l)
+		return;
+	if (l->id)
+		rdma_destroy_id(l->id);
+	free(l);
+}
+
+/* Does this request carry our token and the index that is due? */
+static bool is_ours(const struct rdma_cm_event *ev, const struct rxfer_conn_attr *attr)
+{
+	const struct rdma_conn_param *p = &ev->param.conn;
+	struct cm_private said;
+
+	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST || !p->private_data ||
+	    p->private_data_len < sizeof(said))
+		return false;
+	memcpy(&said, p->private_data, sizeof(said));
+	return ntohl(said.magic) == CM_MAGIC && ntohs(said.version) == CM_VERSION &&
+	       ntohs(said.index) == attr->index &&
+	       !memcmp(said.token, attr->token, sizeof(said.token));
+}
+
+static int await_request(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
+			 const struct rxfer_wait *wait, struct rdma_cm_id **id,
+			 struct rdma_conn_param *offered)
+{
+	struct rdma_cm_event *ev;
+	int rc;
+
+	for (;;) {
+		rc = next_event(l->dev, wait, "the peer's data connection", &ev);
+		if (rc)
+			return rc;
+		if (is_ours(ev, attr))
+			break;
+		other_event(ev);
+	}
+	*id = ev->id;
+	(*id)->context = NULL;
+	*offered = ev->param.conn;
+	rdma_ack_cm_event(ev);
+	return 0;
+}
+
+int rxfer_accept(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
+		 const struct rxfer_wait *wait, struct rxfer_conn **out)
+{
+	struct rdma_conn_param offered, param = {0};
+	struct rxfer_dev *dev = l->dev;
+	struct rxfer_conn *conn;
+	struct rdma_cm_id *id;
+	int rc = await_request(l, attr, wait, &id, &offered);
+
+	if (rc)
+		return rc;
+	rc = setup(dev, id, attr, &conn);
+	if (rc)
+		return rc;
+	param.responder_resources = agree(dev->info.max_rd_atomic, offered.responder_resources);
+	param.initiator_depth = agree(dev->info.max_rd_atomic, offered.initiator_depth);
+	param.rnr_retry_count = attr->rnr_retry;
+	if (rdma_accept(id, &param)) {
+		rc = rxfer_fail(errno, "rdma_accept on %s: %m", dev->info.name);
+		goto fail;
+	}
+	rc = await(dev, id, RDMA_CM_EVENT_ESTABLISHED, wait,
+		   "the data connection to be established");
+	if (rc)
+		goto fail;
+	conn->established = true;
+	note_rd_atomic(conn);
+	*out = conn;
+	return 0;
+fail:
+	rxfer_conn_close(conn);
+	return rc;
+}
+
+/* ---- The connecting side ---- */
+
+static int resolve(struct rxfer_dev *dev, struct rdma_cm_id *id,
+		   const struct sockaddr_storage *addr, const struct rxfer_wait *wait)
+{
+	struct sockaddr_storage to = *addr, from = dev->addr;
+	int rc;
+
+	if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
+		return rxfer_fail(errno, "rdma_resolve_addr from %s (%s): %m", dev->info.name,
+				  dev->info.addr);
+	rc = await(dev, id, RDMA_CM_EVENT_ADDR_RESOLVED, wait, "the peer's RDMA address");
+	if (rc)
+		return rc;
+	if (rdma_resolve_route(id, RESOLVE_MS))
+		return rxfer_fail(errno, "rdma_resolve_route: %m");
+	return await(dev, id, RDMA_CM_EVENT_ROUTE_RESOLVED, wait, "a route to the peer");
+}
+
+static int shake_hands(struct rxfer_conn *conn, const struct rxfer_wait *wait)
+{
+	struct cm_private said = {
+		.magic = htonl(CM_MAGIC),
+		.version = htons(CM_VERSION),
+		.index = htons(conn->attr.index),
+	};
+	uint8_t most = agree(conn->dev->info.max_rd_atomic, 0);
+	struct rdma_conn_param param = {
+		.private_data = &said,
+		.private_data_len = sizeof(said),
+		.responder_resources = most,
+		.initiator_depth = most,
+		.retry_count = 7,
+		.rnr_retry_count = conn->attr.rnr_retry,
+	};
+	int rc;
+
+	memcpy(said.token, conn->attr.token, sizeof(said.token));
+	if (rdma_connect(conn->id, &param))
+		return rxfer_fail(errno, "rdma_connect on %s: %m", conn->dev->info.name);
+	rc = await(conn->dev, conn->id, RDMA_CM_EVENT_ESTABLISHED, wait,
+		   "the peer to accept the data connection");
+	if (rc)
+		return rc;
+	conn->established = true;
+	note_rd_atomic(conn);
+	return 0;
+}
+
+int rxfer_connect(struct rxfer_dev *dev, const struct sockaddr_storage *addr,
+		  const struct rxfer_conn_attr *attr, const struct rxfer_wait *wait,
+		  struct rxfer_conn **out)
+{
+	struct rdma_cm_id *id;
+	struct rxfer_conn *conn;
+	int rc;
+
+	if (rdma_create_id(dev->events, &id, NULL, RDMA_PS_TCP))
+		return rxfer_fail(errno, "rdma_create_id: %m");
+	rc = resolve(dev, id, addr, wait);
+	if (rc) {
+		rdma_destroy_id(id);
+		return rc;
+	}
+	rc = setup(dev, id, attr, &conn);
+	if (rc)
+		return rc;
+	rc = shake_hands(conn, wait);
+	if (rc) {
+		rxfer_conn_close(conn);
+		return rc;
+	}
+	*out = conn;
+	return 0;
+}
+
+/* ---- Both ---- */
+
+/* The QP goes first: only then can no NIC touch the memory that is unmapped next. */
+void rxfer_conn_close(struct rxfer_conn *conn)
+{
+	if (!conn)
+		return;
+	if (conn->established)
+		rdma_disconnect(conn->id);
+	if (conn->id->qp)
+		rdma_destroy_qp(conn->id);
+	rxfer_xfer_destroy(conn);
+	rxfer_cq_destroy(conn);
+	rdma_destroy_id(conn->id);
+	free(conn);
+}
+
+void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info)
+{
+	*info = conn->info;
+	info->sq_peak = conn->sq.peak;
+	info->forced_signals = conn->sig.forced;
+}
+
+const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
+{
+	return &conn->counts;
+}
+
+void rxfer_conn_restart(struct rxfer_conn *conn)
+{
+	memset(&conn->counts, 0, sizeof(conn->counts));
+	conn->sq.peak = 0;
+	conn->sig.forced = 0;
+	conn->sig.signalled = 0;
+}

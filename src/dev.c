@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Devices: list them, open one for an end, register memory on it.
+ *
+ * librdmacm opens each device once in a process and puts its ids on that context. A memory region
+ * or QP of ours must be on the same one, so we open nothing ourselves but take librdmacm's
+ * contexts, and give each end a protection domain of its own (left to itself librdmacm would share
+ * one within a process, and exposure would mean nothing).
+ *
+ * rdma_cm reaches a device by an IP address. Which one belongs to which device differs with the
+ * transport (a GID table for RoCE, an IPoIB interface, an Ethernet one for iWARP), so we ask the
+ * one that knows: each local address is bound once, and the device that it lands on noted.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "reg.h"
+
+/* Software devices have no parent device with a driver; their vendor ids tell them (kernel:
+ * rxe_param.h, siw.h). */
+static const struct {
+	uint32_t vendor_id;
+	const char *driver;
+} software_vendors[] = {{0xffffff, "rxe"}, {0x626d74, "siw"}};
+
+/* ---- Reading what a device says of itself ---- */
+
+static void read_driver(struct rxfer_dev_info *info, const struct ibv_device_attr *attr)
+{
+	char path[512], link[512];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/driver", info->name);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n > 0) {
+		link[n] = '\0';
+		name = strrchr(link, '/');
+		snprintf(info->driver, sizeof(info->driver), "%.31s", name ? name + 1 : link);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(software_vendors) / sizeof(software_vendors[0]); i++) {
+		if (attr->vendor_id == software_vendors[i].vendor_id) {
+			snprintf(info->driver, sizeof(info->driver), "%s",
+				 software_vendors[i].driver);
+			info->software = true;
+		}
+	}
+}
+
+/* One line of a sysfs file of the device, without its end; "" where there is none. */
+static void read_sysfs(const char *device, const char *file, char *buf, size_t size)
+{
+	char path[512];
+	FILE *f;
+
+	buf[0] = '\0';
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (!fgets(buf, (int)size, f))
+		buf[0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	fclose(f);
+}
+
+static const char *port_state(enum ibv_port_state state)
+{
+	switch (state) {
+	case IBV_PORT_DOWN:
+		return "down";
+	case IBV_PORT_INIT:
+		return "initializing";
+	case IBV_PORT_ARMED:
+		return "armed";
+	case IBV_PORT_ACTIVE:
+		return "active";
+	case IBV_PORT_ACTIVE_DEFER:
+		return "deferred";
+	default:
+		return "unknown";
+	}
+}
+
+static void read_port(struct ibv_context *verbs, struct rxfer_dev_info *info)
+{
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(verbs, 1, &port)) {
+		snprintf(info->state, sizeof(info->state), "no port 1");
+		return;
+	}
+	snprintf(info->state, sizeof(info->state), "%s", port_state(port.state));
+	info->active = port.state == IBV_PORT_ACTIVE;
+	info->mtu = 128u << port.active_mtu;
+	info->max_msg_size = port.max_msg_sz;
+	if (verbs->device->transport_type == IBV_TRANSPORT_IWARP)
+		strcpy(info->transport, "iWARP");
+	else
+		strcpy(info->transport, port.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "IB");
+}
+
+static int read_info(struct ibv_context *verbs, struct rxfer_dev_info *info)
+{
+	struct ibv_device_attr attr;
+	char text[64];
+	int err;
+
+	memset(info, 0, sizeof(*info));
+	snprintf(info->name, sizeof(info->name), "%s", ibv_get_device_name(verbs->device));
+	err = ibv_query_device(verbs, &attr);
+	if (err)
+		return rxfer_fail(err, "device %s does not answer: ibv_query_device: %s",
+				  info->name, strerror(abs(err)));
+	snprintf(info->fw, sizeof(info->fw), "%s", attr.fw_ver);
+	info->max_qp = attr.max_qp;
+	info->max_qp_wr = attr.max_qp_wr;
+	info->max_cqe = attr.max_cqe;
+	info->max_sge = attr.max_sge;
+	info->max_sge_rd = attr.max_sge_rd ? attr.max_sge_rd : attr.max_sge;
+	info->max_mr = attr.max_mr;
+	info->max_mw = attr.max_mw;
+	info->max_mr_size = attr.max_mr_size;
+	info->max_rd_atomic = attr.max_qp_rd_atom < attr.max_qp_init_rd_atom
+				      ? attr.max_qp_rd_atom
+				      : attr.max_qp_init_rd_atom;
+	read_driver(info, &attr);
+	read_sysfs(info->name, "device/numa_node", text, sizeof(text));
+	info->numa_node = text[0] ? atoi(text) : -1;
+	read_port(verbs, info);
+	return 0;
+}
+
+/* ---- Addresses ---- */
+
+/* The device that rdma_cm binds this local address to; "" for none. */
+static void device_of_addr(struct rdma_event_channel *events, struct sockaddr *addr, char *name,
+			   size_t size)
+{
+	struct rdma_cm_id *id;
+
+	name[0] = '\0';
+	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP))
+		return;
+	if (!rdma_bind_addr(id, addr) && id->verbs)
+		snprintf(name, size, "%s", ibv_get_device_name(id->verbs->device));
+	rdma_destroy_id(id);
+}
+
+static bool usable(const struct ifaddrs *a)
+{
+	if (!a->ifa_addr || !(a->ifa_flags & IFF_UP))
+		return false;
+	if (a->ifa_addr->sa_family == AF_INET)
+		return true;
+	return a->ifa_addr->sa_family == AF_INET6 &&
+	       !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr);
+}
+
+static void note_addr(struct rxfer_dev_info *info, struct sockaddr_storage *out,
+		      const struct ifaddrs *a)
+{
+	bool v4 = a->ifa_addr->sa_family == AF_INET;
+
+	if (info->addr[0] && !(v4 && out->ss_family == AF_INET6))
+		return; /* the first one, IPv4 if there is any */
+	memset(out, 0, sizeof(*out));
+	memcpy(out, a->ifa_addr, v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	inet_ntop(a->ifa_addr->sa_family,
+		  v4 ? (void *)&((struct sockaddr_in *)a->ifa_addr)->sin_addr
+		     : (void *)&((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr,
+		  info->addr, sizeof(info->addr));
+	snprintf(info->netdev, sizeof(info->netdev), "%s", a->ifa_name);
+}
+
+/* Fill in the addresses of @n devices. */
+static void find_addrs(struct rxfer_dev_info *info, struct sockaddr_storage *addr, unsigned int n)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct ifaddrs *all = NULL;
+	char name[64];
+
+	if (!events || getifaddrs(&all))
+		goto out;
+	for (struct ifaddrs *a = all; a; a = a->ifa_next) {
+		if (!usable(a))
+			continue;
+		device_of_addr(events, a->ifa_addr, name, sizeof(name));
+		for (unsigned int i = 0; name[0] && i < n; i++)
+			if (!strcmp(name, info[i].name))
+				note_addr(&info[i], &addr[i], a);
+	}
+	freeifaddrs(all);
+out:
+	if (events)
+		rdma_destroy_event_channel(events);
+}
+
+/* ---- Listing and opening ---- */
+
+/* librdmacm's contexts; NULL and *n = 0 where this machine has no device (or no rdma_cm). */
+static struct ibv_context **get_contexts(unsigned int *n)
+{
+	int count = 0;
+	struct ibv_context **all = rdma_get_devices(&count);
+
+	*n = all && count > 0 ? (unsigned int)count : 0;
+	return all;
+}
+
+/* Information and addresses of @n contexts; both arrays are the caller's to free. */
+static int describe(struct ibv_context **all, unsigned int n, struct rxfer_dev_info **info,
+		    struct sockaddr_storage **addr)
+{
+	*info = calloc(n + 1, sizeof(**info));
+	*addr = calloc(n + 1, sizeof(**addr));
+	if (!*info || !*addr)
+		goto no_memory;
+	for (unsigned int i = 0; i < n; i++)
+		if (read_info(all[i], &(*info)[i]))
+			snprintf((*info)[i].state, sizeof((*info)[i].state), "no answer");
+	find_addrs(*info, *addr, n);
+	return 0;
+no_memory:
+	free(*info);
+	free(*addr);
+	return rxfer_fail(ENOMEM, "out of memory while listing devices");
+}
+
+int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n)
+{
+	struct sockaddr_storage *addr;
+	unsigned int count;
+	struct ibv_context **all = get_contexts(&count);
+	int rc = describe(all, count, list, &addr);
+
+	if (!rc) {
+		free(addr);
+		*n = count;
+	}
+	if (all)
+		rdma_free_devices(all);
+	return rc;
+}
+
+static int no_device(void)
+{
+	return rxfer_fail(ENODEV,
+			  "no RDMA device on this machine: load its driver, or make a software one "
+			  "with scripts/rxe-up (scripts/quickstart finds a way on any machine)");
+}
+
+static int unknown_device(const char *name, const struct rxfer_dev_info *info, unsigned int n)
+{
+	struct rxfer_nearest nearest = {.word = name};
+	const char *near;
+	char all[256] = "";
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < n && used < sizeof(all) - 1; i++) {
+		rxfer_nearest_try(&nearest, info[i].name);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
+					 info[i].name);
+	}
+	near = nearest.best;
+	return rxfer_fail(ENODEV, "no RDMA device is called %s%s%s; there is: %s", name,
+			  near ? "; did you mean " : "", near ? near : "", all);
+}
+
+/* Which of the devices: the one of that name, or the first that is active and has an address. */
+static int choose(const char *name, const struct rxfer_dev_info *info, unsigned int n)
+{
+	unsigned int i;
+
+	if (n == 0)
+		return no_device();
+	for (i = 0; i < n; i++) {
+		bool wanted = name && name[0] ? !strcmp(name, info[i].name)
+					      : info[i].active && info[i].addr[0];
+		if (wanted)
+			break;
+	}
+	if (i == n && name && name[0])
+		return unknown_device(name, info, n);
+	if (i == n)
+		return rxfer_fail(
+			ENODEV,
+			"none of the %u RDMA devices is active and has an IP address: bring "
+			"a link up, give its interface an address; see rxfer-bench devices",
+			n);
+	if (!info[i].active)
+		return rxfer_fail(ENODEV,
+				  "device %s is not active (port 1 is %s): bring its link up",
+				  info[i].name, info[i].state);
+	if (!info[i].addr[0])
+		return rxfer_fail(
+			ENODEV,
+			"device %s has no IP address, and rdma_cm connects by one: give its "
+			"interface an address (after the device exists)",
+			info[i].name);
+	return (int)i;
+}
+
+static int open_chosen(struct rxfer_dev *dev, const char *name)
+{
+	struct rxfer_dev_info *info;
+	struct sockaddr_storage *addr;
+	unsigned int n;
+	int i;
+
+	dev->all = get_contexts(&n);
+	i = describe(dev->all, n, &info, &addr);
+	if (i < 0)
+		return i;
+	i = choose(name, info, n);
+	if (i >= 0) {
+		dev->info = info[i];
+		dev->addr = addr[i];
+		dev->verbs = dev->all[i];
+	}
+	free(info);
+	free(addr);
+	return i < 0 ? i : 0;
+}
+
+int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **out)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+	struct rxfer_dev *dev;
+	int rc;
+
+	if (!reg)
+		return -ENOENT;
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return rxfer_fail(ENOMEM, "out of memory");
+	dev->reg = reg;
+	rc = open_chosen(dev, name);
+	if (rc)
+		goto fail;
+	rc = reg->supported(dev);
+	if (rc)
+		goto fail;
+	dev->pd = ibv_alloc_pd(dev->verbs);
+	if (!dev->pd) {
+		rc = rxfer_fail(errno, "ibv_alloc_pd on %s: %m", dev->info.name);
+		goto fail;
+	}
+	dev->channel = ibv_create_comp_channel(dev->verbs);
+	dev->events = rdma_create_event_channel();
+	if (!dev->channel || !dev->events) {
+		rc = rxfer_fail(errno, "event channels on %s: %m", dev->info.name);
+		goto fail;
+	}
+	*out = dev;
+	return 0;
+fail:
+	rxfer_dev_close(dev);
+	return rc;
+}
+
+void rxfer_dev_close(struct rxfer_dev *dev)
+{
+	if (!dev)
+		return;
+	while (dev->mems)
+		rxfer_mem_del(dev->mems);
+	if (dev->events)
+		rdma_destroy_event_channel(dev->events);
+	if (dev->channel)
+		ibv_destroy_comp_channel(dev->channel);
+	if (dev->pd)
+		ibv_dealloc_pd(dev->pd);
+	if (dev->all)
+		rdma_free_devices(dev->all);
+	free(dev);
+}
+
+const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev)
+{
+	return &dev->info;
+}
+
+const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev)
+{
+	return &dev->counts;
+}
+
+/* ---- Memory ---- */
+
+static uint64_t whole_pages(const void *addr, size_t len)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t first = (uintptr_t)addr / page, end = ((uintptr_t)addr + len + page - 1) / page;
+
+	return (end - first) * page;
+}
+
+/* What the kernel counts as pinned by this process, the other end of a loopback included. In bytes.
+ */
+static uint64_t pinned_by_process(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %llu", &kib) == 1)
+			break;
+	fclose(f);
+	return kib * 1024;
+}
+
+/* Registration failed: if a limit explains it, name the limit and the remedy. */
+static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
+{
+	struct rlimit limit;
+	double mib = (double)len / 1048576;
+	uint64_t pinned = pinned_by_process();
+
+	if (err == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY && pinned + len > limit.rlim_cur)
+		return rxfer_fail(err,
+				  "registering %.2f MiB (%.2f MiB are pinned) exceeds the "
+				  "locked-memory limit of "
+				  "%.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity "
+				  "in a systemd unit) or "
+				  "use less (--depth, --size, --qps)",
+				  mib, (double)pinned / 1048576, (double)limit.rlim_cur / 1048576);
+	return rxfer_fail(err, "ibv_reg_mr of %.2f MiB on %s: %s (%llu regions of %u are in use)",
+			  mib, dev->info.name, strerror(err),
+			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr);
+}
+
+int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
+{
+	struct rxfer_dev_counts *c = &dev->counts;
+
+	*mr = ibv_reg_mr(dev->pd, addr, len, access);
+	if (!*mr)
+		return reg_mr_failed(dev, len, errno);
+	c->mr_total++;
+	c->mr_now++;
+	if (c->mr_peak < c->mr_now)
+		c->mr_peak = c->mr_now;
+	c->pinned_now += whole_pages(addr, len);
+	if (c->pinned_peak < c->pinned_now)
+		c->pinned_peak = c->pinned_now;
+	return 0;
+}
+
+int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
+{
+	uint64_t pinned = whole_pages(mr->addr, mr->length);
+	int err = ibv_dereg_mr(mr);
+
+	if (err)
+		return rxfer_fail(err, "ibv_dereg_mr on %s: %s", dev->info.name,
+				  strerror(abs(err)));
+	dev->counts.mr_now--;
+	dev->counts.pinned_now -= pinned;
+	return 0;
+}
+
+static int mem_register(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (mem->rights == RXFER_LOCAL)
+		return dev->reg->mem_add(dev, mem);
+	if (mem->rights & RXFER_PEER_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (mem->rights & RXFER_PEER_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	return rxfer_dev_reg_mr(dev, mem->base, mem->len, access, &mem->mr);
+}
+
+int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
+		  struct rxfer_mem **out)
+{
+	struct rxfer_mem *mem = calloc(1, sizeof(*mem));
+	int rc;
+
+	if (!mem)
+		return rxfer_fail(ENOMEM, "out of memory");
+	*mem = (struct rxfer_mem){.dev = dev, .base = base, .len = len, .rights = rights};
+	rc = mem_register(dev, mem);
+	if (rc) {
+		free(mem);
+		return rc;
+	}
+	mem->next = dev->mems;
+	dev->mems = mem;
+	*out = mem;
+	return 0;
+}
+
+void rxfer_mem_del(struct rxfer_mem *mem)
+{
+	struct rxfer_mem **p;
+
+	if (!mem)
+		return;
+	for (p = &mem->dev->mems; *p != mem; p = &(*p)->next)
+		;
+	*p = mem->next;
+	if (mem->rights == RXFER_LOCAL)
+		mem->dev->reg->mem_del(mem->dev, mem);
+	else
+		rxfer_dev_dereg_mr(mem->dev, mem->mr);
+	free(mem);
+}
+
+uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)
+{
+	return mem->mr ? mem->mr->rkey : 0;
+}
+
+struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len)
+{
+	const char *p = addr;
+
+	for (struct rxfer_mem *m = dev->mems; m; m = m->next)
+		if (p >= m->base && len <= m->len && (size_t)(p - m->base) <= m->len - len)
+			return m;
+	return NULL;
+}

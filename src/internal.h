@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the engine know of each other; no other layer includes this. */
+#ifndef RXFER_INTERNAL_H
+#define RXFER_INTERNAL_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include "rxfer.h"
+
+struct rxfer_reg_ops;
+struct rxfer_need;
+
+struct rxfer_mem {
+	struct rxfer_dev *dev;
+	char *base;
+	size_t len;
+	unsigned int rights;
+	struct ibv_mr *mr; /* over all of it; NULL where a strategy registers piece by piece */
+	struct rxfer_mem *next;
+};
+
+struct rxfer_dev {
+	struct rxfer_dev_info info;
+	struct ibv_context *verbs; /* librdmacm's own, so that its ids live on the same one */
+	struct ibv_context **all;  /* keeps it open */
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel; /* completions of all its CQs */
+	struct rdma_event_channel
+		*events; /* rdma_cm events of all its ids; an id's context is its conn */
+	const struct rxfer_reg_ops *reg;
+	struct rxfer_mem *mems;
+	struct rxfer_dev_counts counts;
+	struct sockaddr_storage addr;
+};
+
+/*
+ * struct rxfer_io - one I/O in flight: prebuilt WRs, and what is needed to finish it.
+ * @last_seq: of its last WR: proven done when a completion at or behind it is polled
+ */
+struct rxfer_io {
+	uint64_t id;
+	uint64_t bytes;
+	uint64_t sig_epoch;
+	uint32_t index; /* in conn->io, for a strategy's own data */
+	uint32_t last_seq;
+	enum rxfer_opcode op;
+	bool own_cqe;
+	bool aside;
+	uint32_t nrange, nwr;
+	struct rxfer_seg *range;   /* local pieces with keys: map fills them */
+	struct ibv_sge *sge;	   /* room for the worst cut */
+	struct ibv_send_wr *wr;	   /* room for N */
+	struct rxfer_sig_wr *sig;  /* likewise */
+	bool *said;		   /* the signalling answers, for a rollback */
+	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */
+};
+
+#define RXFER_WC_BATCH 16
+
+struct rxfer_conn {
+	struct rxfer_dev *dev;
+	const struct rxfer_reg_ops *reg;
+	void *reg_data; /* the strategy's own */
+	struct rxfer_sq sq;
+	struct rxfer_sig sig;
+	uint32_t need;	  /* N */
+	uint32_t later;	  /* of these, credits kept after the submit */
+	uint32_t sge_max; /* per WR: device, opcode, strategy */
+
+	/* I/Os: a stack of free ones, a ring of posted ones in posting order. */
+	struct rxfer_io *io;
+	struct rxfer_io **free_io, **ring;
+	uint32_t nio, nfree, ring_mask, ring_head, ring_tail;
+	uint32_t proven; /* every WR before this sequence number is done */
+	uint32_t drains; /* drain WRs in flight: 0 or 1 */
+
+	/* Completions polled and not yet looked at. */
+	struct ibv_wc wc[RXFER_WC_BATCH];
+	int wc_next, wc_count;
+	int broken; /* -errno of the first failure; its text is broken_why */
+	char broken_why[320];
+	bool established;
+
+	struct rxfer_counts counts;
+	struct rxfer_conn_attr attr;
+	struct rxfer_conn_info info;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	unsigned int cq_events; /* got, not yet acknowledged */
+	void *slab;		/* one allocation behind all arrays above */
+	struct rxfer_mem *staging_mem;
+	void *staging;
+};
+
+/* dev.c: the only registrar; counts, and words a lack of locked memory. */
+int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
+int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
+struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len);
+
+/* conn.c: the connection is unusable from here on; the first failure's words stay. Returns
+ * conn->broken. */
+int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* cq.c */
+int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);
+void rxfer_cq_destroy(struct rxfer_conn *conn);
+int rxfer_cq_fetch(
+	struct rxfer_conn *conn); /* one ibv_poll_cq() into conn->wc; how many, or -errno */
+
+/* xfer.c: the arrays of a connection; needs conn->need, sge_max, attr. */
+int rxfer_xfer_init(struct rxfer_conn *conn);
+void rxfer_xfer_destroy(struct rxfer_conn *conn);
+
+#endif

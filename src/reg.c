@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The table of registration strategies, and what several of them share. */
+#include <errno.h>
+#include <string.h>
+#include "reg.h"
+
+#define RXFER_REG(name) extern const struct rxfer_reg_ops rxfer_reg_##name;
+#include "reg_list.h"
+#undef RXFER_REG
+
+#define RXFER_REG(name) &rxfer_reg_##name,
+static const struct rxfer_reg_ops *const strategies[] = {
+#include "reg_list.h"
+};
+#undef RXFER_REG
+
+#define STRATEGIES (sizeof(strategies) / sizeof(strategies[0]))
+
+const char *rxfer_strategy_name(unsigned int i)
+{
+	return i < STRATEGIES ? strategies[i]->name : NULL;
+}
+
+const char *rxfer_strategy_summary(unsigned int i)
+{
+	return i < STRATEGIES ? strategies[i]->summary : NULL;
+}
+
+static bool complete(const struct rxfer_reg_ops *o)
+{
+	return o->name && o->summary && o->engine && o->supported && o->mem_add && o->mem_del &&
+	       o->open && o->close && o->need && o->map && o->unmap;
+}
+
+const struct rxfer_reg_ops *rxfer_reg_find(const char *name)
+{
+	const char *near;
+
+	for (size_t i = 0; i < STRATEGIES; i++) {
+		if (strcmp(strategies[i]->name, name))
+			continue;
+		if (complete(strategies[i]))
+			return strategies[i];
+		rxfer_fail(ENOSYS, "strategy %s lacks a mandatory operation", name);
+		return NULL;
+	}
+	near = rxfer_nearest(name, rxfer_strategy_name);
+	rxfer_fail(ENOENT, "no registration strategy is called %s%s%s", name,
+		   near ? "; did you mean " : "", near ? near : "");
+	return NULL;
+}
+
+const char *rxfer_strategy_engine(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg ? reg->engine : "";
+}
+
+uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	if (!reg || reg->sge_per_wr == 0)
+		return 1;
+	return rxfer_cut_worst(frags, 0, reg->sge_per_wr);
+}
+
+int rxfer_reg_always(const struct rxfer_dev *dev)
+{
+	(void)dev;
+	return 0;
+}
+
+int rxfer_reg_mem_whole(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	return rxfer_dev_reg_mr(dev, mem->base, mem->len, IBV_ACCESS_LOCAL_WRITE, &mem->mr);
+}
+
+void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	if (mem->mr)
+		rxfer_dev_dereg_mr(dev, mem->mr);
+	mem->mr = NULL;
+}
+
+int rxfer_reg_open_nothing(struct rxfer_conn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+void rxfer_reg_close_nothing(struct rxfer_conn *conn)
+{
+	(void)conn;
+}
+
+struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_dev *dev,
+					 const struct rxfer_shape *shape)
+{
+	(void)dev;
+	(void)shape;
+	return (struct rxfer_need){0, 0};
+}
+
+int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io)
+{
+	(void)conn;
+	(void)io;
+	return 0;
+}
+
+int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
+			uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct rxfer_mem *mem = rxfer_mem_find(conn->dev, frag[i].addr, frag[i].len);
+
+		if (!mem || !mem->mr)
+			return rxfer_fail(
+				EFAULT,
+				"memory at %p, %u bytes, is not registered: declare it by "
+				"rxfer_mem_add()",
+				frag[i].addr, frag[i].len);
+		io->range[i] = (struct rxfer_seg){
+			.addr = (uintptr_t)frag[i].addr,
+			.len = frag[i].len,
+			.key = mem->mr->lkey,
+		};
+	}
+	io->nrange = n;
+	return 0;
+}
+
+uint32_t rxfer_reg_runs(const struct rxfer_frag *frag, uint32_t n, struct rxfer_seg *run)
+{
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t addr = (uintptr_t)frag[i].addr;
+
+		if (runs && run[runs - 1].addr + run[runs - 1].len == addr)
+			run[runs - 1].len += frag[i].len;
+		else
+			run[runs++] = (struct rxfer_seg){.addr = addr, .len = frag[i].len};
+	}
+	return runs;
+}

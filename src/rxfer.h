@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * librxfer - an RDMA transfer engine with pluggable memory-registration strategies and send-queue
+ * signalling policies. Internal to rxfer-bench until this interface is declared stable.
+ *
+ * The upper layer declares memory once, hands over local and remote lists of any length, and gets
+ * one completion for each I/O. It never sees local registration, SGE limits or send-queue entries.
+ *
+ * Conventions: 0 or -errno is returned, outputs are set on success only. What failed, why and what
+ * to do about it is worded once, where it is decided; rxfer_error() gives that line. A struct
+ * rxfer_dev and all that hangs on it belong to one thread at a time. Times are nanoseconds of
+ * rxfer_now().
+ */
+#ifndef RXFER_H
+#define RXFER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "nearest.h"
+#include "sgl.h"
+#include "sig.h"
+#include "sq.h"
+
+/** rxfer_error() - one line on this thread's latest failure. Valid until the next one. */
+const char *rxfer_error(void);
+
+/** rxfer_fail() - word this thread's latest failure; for the layers above too. Returns -|err|. */
+int rxfer_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** rxfer_now() - CLOCK_MONOTONIC in ns. */
+uint64_t rxfer_now(void);
+
+/*
+ * struct rxfer_wait - how long a blocking call may take, and what ends it earlier.
+ * @deadline:  rxfer_now() at which it fails with -ETIMEDOUT
+ * @cancel_fd: readable or hung up: -ECANCELED (a control connection that has something to say); -1:
+ * none
+ * @stop:      becomes non-zero: -EINTR; NULL: never
+ */
+struct rxfer_wait {
+	uint64_t deadline;
+	int cancel_fd;
+	const volatile sig_atomic_t *stop;
+};
+
+/* ---- Devices ---- */
+
+/* struct rxfer_dev_info - what a device says of itself. Empty texts: it does not say. */
+struct rxfer_dev_info {
+	char name[64];
+	char driver[32];    /* "rxe", "siw", "mlx5_core", ... */
+	char fw[64];	    /* firmware version */
+	char transport[16]; /* "RoCE", "IB", "iWARP" */
+	char netdev[32];
+	char addr[64];	/* the IP address that rdma_cm reaches it by */
+	char state[32]; /* of port 1: "active", "down", ... */
+	bool active;
+	bool software; /* no hardware behind it */
+	int numa_node; /* -1: unknown */
+	uint32_t mtu;  /* bytes */
+	uint32_t max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_mr, max_mw, max_rd_atomic;
+	uint64_t max_msg_size, max_mr_size;
+};
+
+/**
+ * rxfer_dev_list() - all RDMA devices of this machine. @list is freed by free(); no device: 0 and
+ * *n = 0.
+ */
+int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n);
+
+struct rxfer_dev;
+struct rxfer_conn;
+
+/**
+ * rxfer_dev_open() - open a device for one end: a protection domain and a completion channel of its
+ * own.
+ * @name:     "" or NULL: the first active one
+ * @strategy: the registration strategy of everything that hangs on it
+ * Returns -ENODEV (none; unknown name, the nearest is named; port down), -EOPNOTSUPP (the device
+ * cannot do the strategy: rxfer_error() is the reason; the caller reports it as skipped), -ENOENT
+ * (no such strategy).
+ */
+int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **out);
+void rxfer_dev_close(struct rxfer_dev *dev);
+const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev);
+
+/* struct rxfer_dev_counts - registrations of this end, counted where they happen. */
+struct rxfer_dev_counts {
+	uint64_t mr_now, mr_peak, mr_total;
+	uint64_t pinned_now, pinned_peak; /* bytes, whole pages */
+};
+const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev);
+
+/* ---- Strategies ---- */
+
+/** rxfer_strategy_name(), _summary() - of the i-th strategy; NULL behind the last. */
+const char *rxfer_strategy_name(unsigned int i);
+const char *rxfer_strategy_summary(unsigned int i);
+
+/** rxfer_strategy_engine() - which mechanism of several it runs on; "" where there is one only. */
+const char *rxfer_strategy_engine(const char *strategy);
+
+/** rxfer_send_messages() - how many messages one SEND I/O of @frags fragments becomes. */
+uint32_t rxfer_send_messages(const char *strategy, uint32_t frags);
+
+/* ---- Memory ---- */
+
+enum rxfer_rights {
+	RXFER_LOCAL = 0,      /* the NIC on this side reads and writes it for our own WRs */
+	RXFER_PEER_READ = 1,  /* the peer may RDMA READ it */
+	RXFER_PEER_WRITE = 2, /* the peer may RDMA WRITE it */
+	RXFER_FIXED = 4, /* keep it registered whatever the strategy: message buffers, checks */
+};
+
+struct rxfer_mem;
+
+/**
+ * rxfer_mem_add() - declare memory for I/O. The strategy decides what that costs and when.
+ * @base, @len: stays mapped until rxfer_mem_del()
+ * @rights:     enum rxfer_rights. With other than RXFER_LOCAL the memory is registered whole, at
+ * once, whatever the strategy; with a right for the peer it lies open until it is deleted.
+ */
+int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
+		  struct rxfer_mem **out);
+void rxfer_mem_del(struct rxfer_mem *mem);
+
+/** rxfer_mem_rkey() - the key the peer needs; only for memory with rights for the peer. */
+uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem);
+
+/* struct rxfer_frag - one contiguous piece of local memory, inside a declared one. */
+struct rxfer_frag {
+	void *addr;
+	uint32_t len;
+};
+
+/* ---- Connections ---- */
+
+enum rxfer_opcode { RXFER_READ, RXFER_WRITE, RXFER_SEND, RXFER_RECV };
+
+/* struct rxfer_shape - the largest I/O a connection will see; N, the credits of one I/O, follows
+ * from it. */
+struct rxfer_shape {
+	enum rxfer_opcode op;
+	uint64_t bytes;
+	uint32_t frags;	   /* local pieces */
+	uint32_t segments; /* remote pieces */
+};
+
+#define RXFER_TOKEN_BYTES 16
+
+/**
+ * struct rxfer_conn_attr - a connection to be.
+ * @slots:     I/Os in flight
+ * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1, or the most that the device
+ * takes
+ * @rq_depth:  RECVs posted at most
+ * @sig, @sig_arg: signalling policy
+ * @rnr_retry: 0..7 (7: for ever)
+ * @token, @index: who this is, for the listener; see rxfer_accept()
+ */
+struct rxfer_conn_attr {
+	uint32_t slots;
+	uint32_t sq_depth;
+	uint32_t rq_depth;
+	struct rxfer_shape shape;
+	const struct rxfer_sig_ops *sig;
+	uint32_t sig_arg;
+	uint8_t rnr_retry;
+	uint8_t token[RXFER_TOKEN_BYTES];
+	uint16_t index;
+};
+
+/* struct rxfer_conn_info - what became of it. */
+struct rxfer_conn_info {
+	uint32_t need;	    /* N: credits of one I/O, its worst case */
+	uint32_t sq_wanted; /* 2 * N * slots + 1 */
+	uint32_t sq_depth;  /* what is counted against */
+	uint32_t sqe_max;   /* what the device granted */
+	uint32_t sq_peak;   /* most SQEs posted at once */
+	uint32_t sge_per_wr;
+	uint32_t rd_atomic; /* READs in flight, as agreed */
+	uint64_t forced_signals;
+};
+
+/* struct rxfer_counts - counted where they happen. */
+struct rxfer_counts {
+	uint64_t sqe;	       /* WRs posted */
+	uint64_t posts;	       /* ibv_post_send() calls that posted them */
+	uint64_t cqe;	       /* SQ completions polled */
+	uint64_t recv_cqe;     /* RQ completions polled */
+	uint64_t polls, empty; /* ibv_poll_cq() calls, and those that found nothing */
+	uint64_t copied_bytes; /* linearised */
+	uint64_t aside_sqe, aside_cqe,
+		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */
+};
+
+struct rxfer_listener;
+
+/**
+ * rxfer_listen() - accept data connections on the device's address, at a free port.
+ * rxfer_listener_addr() - where: what rxfer_connect() of the peer needs.
+ */
+int rxfer_listen(struct rxfer_dev *dev, struct rxfer_listener **out);
+void rxfer_listener_addr(const struct rxfer_listener *l, struct sockaddr_storage *addr);
+void rxfer_listener_close(struct rxfer_listener *l);
+
+/**
+ * rxfer_accept() - wait for the connection that carries our token and index, reject all others.
+ * rxfer_connect() - be that connection.
+ * Both: -ETIMEDOUT, -ECANCELED, -EINTR as @wait says; -EMSGSIZE where N + 1 is above the depth;
+ * -EINVAL, -ENOMEM where the device refuses the queues.
+ */
+int rxfer_accept(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
+		 const struct rxfer_wait *wait, struct rxfer_conn **out);
+int rxfer_connect(struct rxfer_dev *dev, const struct sockaddr_storage *addr,
+		  const struct rxfer_conn_attr *attr, const struct rxfer_wait *wait,
+		  struct rxfer_conn **out);
+
+/**
+ * rxfer_conn_close() - flush, unmap what is in flight, destroy. NULL is fine. The dev must still be
+ * open.
+ */
+void rxfer_conn_close(struct rxfer_conn *conn);
+
+void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info);
+const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn);
+
+/** rxfer_conn_restart() - forget all counts and peaks: the timed part begins. Nothing may be in
+ * flight. */
+void rxfer_conn_restart(struct rxfer_conn *conn);
+
+/* ---- Transfer ---- */
+
+enum rxfer_flags {
+	RXFER_MUST_SIGNAL = 1, /* the caller waits for this very I/O */
+	RXFER_ASIDE = 2,       /* no measured work: counted apart, in RXFER_FIXED memory only */
+};
+
+/**
+ * rxfer_post_read/write/send() - start one I/O.
+ * @local:  @nlocal fragments inside declared memory; theirs must stay valid until it is done
+ * @remote: @nremote segments; their lengths sum up to those of @local (SEND: none)
+ * @id:     comes back in struct rxfer_done
+ * Returns 0; -EAGAIN where no slot or no credits are free (nothing posted); another -errno where
+ * the connection is broken or the strategy could not map the memory (nothing posted, nothing left
+ * mapped).
+ * @flags MUST_SIGNAL marks the I/O's last WR.
+ */
+int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		    unsigned int flags);
+int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		     unsigned int flags);
+int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    uint64_t id, unsigned int flags);
+
+/**
+ * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message.
+ */
+int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
+
+/**
+ * rxfer_drain() - post the drain WR: a signalled 0-byte WRITE that proves the silent tail. @remote:
+ * any segment the peer lets us write. Does nothing where the tail is not silent. Counted aside.
+ */
+int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote);
+
+/**
+ * struct rxfer_done - one I/O whose memory belongs to the owner again, or one message received.
+ * @own_cqe: its last WR had a completion of its own (else a later one proved it)
+ * @bytes:   moved, or received
+ */
+struct rxfer_done {
+	uint64_t id;
+	enum rxfer_opcode op;
+	bool own_cqe;
+	uint64_t bytes;
+};
+
+/**
+ * rxfer_poll() - up to @max I/Os that are done, in posting order; calls ibv_poll_cq() at most once,
+ * and not while known ones are left. Returns how many (0: none now), or -errno where the connection
+ * broke: rxfer_error() names opcode and status. Memory is unmapped on the way, so time the return
+ * of a call with @max 1.
+ */
+int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
+
+/** rxfer_idle() - is nothing in flight, not even an aside or a drain WR? */
+bool rxfer_idle(const struct rxfer_conn *conn);
+
+/**
+ * rxfer_sleep() - block until one of the @n connections has completions, @fd (-1: none) is
+ * readable, or @ms passed. Returns 0 or -errno. A completion that is there already ends it at once.
+ */
+int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Scatter-gather lists: cut two lists of any length, the local and the remote one, into work
+ * requests. Pure arithmetic, no verbs.
+ */
+#ifndef RXFER_SGL_H
+#define RXFER_SGL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* struct rxfer_seg - a contiguous piece of memory under one key, ours (lkey) or the peer's (rkey).
+ */
+struct rxfer_seg {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t key;
+};
+
+/* struct rxfer_cut - where a walk over a local and a remote list stands. */
+struct rxfer_cut {
+	const struct rxfer_seg *local, *local_end;
+	const struct rxfer_seg *remote, *remote_end;
+	uint32_t local_off, remote_off;
+	uint32_t sge_max, sge_left; /* SGEs a WR may have, and what is left in the open one */
+};
+
+/*
+ * struct rxfer_piece - one SGE.
+ * @starts_wr: it is the first of a new WR, whose remote side is @remote_addr under @rkey
+ */
+struct rxfer_piece {
+	struct rxfer_seg local;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	bool starts_wr;
+};
+
+/** rxfer_cut_init() - @nremote 0 (a SEND) cuts by @sge_max alone. @sge_max >= 1. */
+void rxfer_cut_init(struct rxfer_cut *cut, const struct rxfer_seg *local, uint32_t nlocal,
+		    const struct rxfer_seg *remote, uint32_t nremote, uint32_t sge_max);
+
+/** rxfer_cut_next() - the next SGE; false at the end of either list. */
+bool rxfer_cut_next(struct rxfer_cut *cut, struct rxfer_piece *piece);
+
+/**
+ * rxfer_cut_worst() - the most WRs that @nlocal and @nremote pieces can become, however they lie.
+ */
+uint32_t rxfer_cut_worst(uint32_t nlocal, uint32_t nremote, uint32_t sge_max);
+
+/**
+ * rxfer_sgl_total() - bytes in a list.
+ */
+uint64_t rxfer_sgl_total(const struct rxfer_seg *list, uint32_t n);
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Transfers: from two lists to one chain of work requests and one ibv_post_send(), and from
+ * completions back to I/Os.
+ *
+ * An I/O's way: credits are reserved, its worst case N of them; the strategy maps its memory; the
+ * lists are cut into WRs; commit() spends what is needed and frees the rest; the signalling policy
+ * looks at each WR; the chain is posted. Everything that can be is prebuilt: an I/O owns its WRs,
+ * SGEs and ranges, and none of this allocates.
+ *
+ * The way back: the send queue is strongly ordered, so a completion proves its own WR and all
+ * before it. A WR's id is its sequence number, and I/Os wait in a ring in posting order; those
+ * whose last WR lies before `proven` are done. An I/O need not have asked for a completion of its
+ * own for that. The ring is drained before the next completion is looked at, so that an I/O that
+ * did ask is handed up at its own.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reg.h"
+
+/* In a wr_id above the 32 bits of the sequence number. */
+#define WR_ASIDE (1ull << 32)
+#define WR_DRAIN (1ull << 33)
+#define WR_RECV	 (1ull << 63) /* the rest is the caller's id */
+
+static const enum ibv_wr_opcode wr_opcode[] = {
+	[RXFER_READ] = IBV_WR_RDMA_READ,
+	[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
+	[RXFER_SEND] = IBV_WR_SEND,
+};
+
+static const char *const opcode_name[] = {
+	[RXFER_READ] = "RDMA READ",
+	[RXFER_WRITE] = "RDMA WRITE",
+	[RXFER_SEND] = "SEND",
+	[RXFER_RECV] = "RECV",
+};
+
+/* ---- The arrays of a connection ---- */
+
+/* Cut pieces off one allocation, each aligned for anything. */
+static void *carve(char **slab, size_t bytes)
+{
+	void *p = *slab;
+
+	*slab += (bytes + 63) & ~(size_t)63;
+	return p;
+}
+
+/* The same walk twice: with @slab at NULL it measures, else it hands out. Returns the bytes. */
+static size_t lay_out(struct rxfer_conn *conn, char *slab)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
+	char *at = slab;
+	struct rxfer_io *io = carve(&at, conn->nio * sizeof(*io));
+	struct rxfer_io **free_io = carve(&at, conn->nio * sizeof(*free_io));
+	struct rxfer_io **ring = carve(&at, (conn->ring_mask + 1) * sizeof(*ring));
+
+	for (uint32_t i = 0; i < conn->nio; i++) {
+		struct ibv_send_wr *wr = carve(&at, conn->need * sizeof(*wr));
+		struct rxfer_seg *range = carve(&at, s->frags * sizeof(*range));
+		struct ibv_sge *sge = carve(&at, pieces * sizeof(*sge));
+		struct rxfer_sig_wr *sig = carve(&at, conn->need * sizeof(*sig));
+		bool *said = carve(&at, conn->need * sizeof(*said));
+
+		if (!slab)
+			continue;
+		io[i] = (struct rxfer_io){
+			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
+		free_io[i] = &io[i];
+	}
+	if (slab) {
+		conn->io = io;
+		conn->free_io = free_io;
+		conn->ring = ring;
+	}
+	return (size_t)(at - slab);
+}
+
+/* Where SENDs of more pieces than SGEs are gathered by copy; declared memory like any other. */
+static int make_staging(struct rxfer_conn *conn)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	size_t each = (s->bytes + 4095) & ~(size_t)4095;
+	int rc;
+
+	if (s->op != RXFER_SEND || conn->reg->sge_per_wr || s->frags <= conn->sge_max)
+		return 0;
+	conn->staging = aligned_alloc(4096, each * conn->nio);
+	if (!conn->staging)
+		return rxfer_fail(ENOMEM, "out of memory for %u messages of %zu bytes", conn->nio,
+				  each);
+	memset(conn->staging, 0, each * conn->nio);
+	rc = rxfer_mem_add(conn->dev, conn->staging, each * conn->nio, RXFER_LOCAL,
+			   &conn->staging_mem);
+	for (uint32_t i = 0; i < conn->nio; i++)
+		conn->io[i].staging.addr = (char *)conn->staging + i * each;
+	return rc;
+}
+
+int rxfer_xfer_init(struct rxfer_conn *conn)
+{
+	size_t bytes;
+	int rc;
+
+	conn->nio = conn->attr.slots;
+	for (conn->ring_mask = 1; conn->ring_mask < conn->nio;)
+		conn->ring_mask *= 2;
+	conn->ring_mask--;
+	bytes = lay_out(conn, NULL);
+	conn->slab = aligned_alloc(64, bytes);
+	if (!conn->slab)
+		return rxfer_fail(ENOMEM, "out of memory for %u I/Os of %u work requests",
+				  conn->nio, conn->need);
+	memset(conn->slab, 0, bytes);
+	lay_out(conn, conn->slab);
+	conn->nfree = conn->nio;
+	rc = conn->reg->open(conn);
+	return rc ? rc : make_staging(conn);
+}
+
+/* The QP is gone: unmap what was in flight. Also called on a half-made connection. */
+void rxfer_xfer_destroy(struct rxfer_conn *conn)
+{
+	for (; conn->slab && conn->ring_tail != conn->ring_head; conn->ring_tail++) {
+		struct rxfer_io *io = conn->ring[conn->ring_tail & conn->ring_mask];
+
+		if (!io->aside)
+			conn->reg->unmap(conn, io);
+	}
+	if (conn->reg_data)
+		conn->reg->close(conn);
+	rxfer_mem_del(conn->staging_mem);
+	free(conn->staging);
+	free(conn->slab);
+	conn->slab = NULL;
+}
+
+/* ---- Posting ---- */
+
+/* Cut an I/O's ranges and the remote segments into WRs. */
+static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
+		  const struct rxfer_seg *remote, uint32_t nremote)
+{
+	struct ibv_send_wr *wr = io->wr - 1;
+	struct ibv_sge *sge = io->sge;
+	struct rxfer_piece piece;
+	struct rxfer_cut cut;
+
+	io->bytes = 0;
+	rxfer_cut_init(&cut, io->range, io->nrange, remote, nremote, conn->sge_max);
+	for (; rxfer_cut_next(&cut, &piece); sge++) {
+		if (piece.starts_wr) {
+			wr++;
+			wr->next = wr + 1;
+			wr->sg_list = sge;
+			wr->num_sge = 0;
+			wr->opcode = wr_opcode[io->op];
+			wr->wr.rdma.remote_addr = piece.remote_addr;
+			wr->wr.rdma.rkey = piece.rkey;
+		}
+		wr->num_sge++;
+		*sge = (struct ibv_sge){piece.local.addr, piece.local.len, piece.local.key};
+		io->bytes += piece.local.len;
+	}
+	wr->next = NULL;
+	io->nwr = (uint32_t)(wr - io->wr) + 1;
+}
+
+/* Ask the policy for each WR of the chain, and number them. */
+static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
+{
+	uint64_t mark = flags & RXFER_ASIDE ? WR_ASIDE : 0;
+
+	for (uint32_t i = 0; i < io->nwr; i++) {
+		bool last = i == io->nwr - 1;
+
+		io->sig[i] = (struct rxfer_sig_wr){
+			.must_signal = last && (flags & RXFER_MUST_SIGNAL),
+			.ends_io = last,
+			.ends_post = last,
+			.io_epoch = &io->sig_epoch,
+		};
+		io->said[i] = rxfer_sig_decide(&conn->sig, &conn->sq, &io->sig[i]);
+		io->wr[i].send_flags = io->said[i] ? IBV_SEND_SIGNALED : 0;
+		io->wr[i].wr_id = mark | (uint32_t)(seq + i);
+	}
+	io->own_cqe = io->said[io->nwr - 1];
+	io->last_seq = seq + io->nwr - 1;
+}
+
+/* The device refused the post from @bad on: put the accounts right; the connection is of no more
+ * use. */
+static int post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_sig *before,
+		       const struct ibv_send_wr *bad, int err)
+{
+	uint32_t taken = bad ? (uint32_t)(bad - io->wr) : 0;
+
+	rxfer_sq_unpost(&conn->sq, io->nwr - taken);
+	rxfer_sig_rollback(&conn->sig, before, io->sig, io->said, taken, io->nwr);
+	conn->counts.sqe += taken;
+	return rxfer_conn_break(conn, abs(err),
+				"ibv_post_send on %s took %u of %u WRs (%s): %u of %u send entries "
+				"were in use by our count",
+				conn->dev->info.name, taken, io->nwr, strerror(abs(err)),
+				rxfer_sq_posted(&conn->sq), conn->sq.depth);
+}
+
+static int account_broken(struct rxfer_conn *conn, const struct rxfer_io *io)
+{
+	return rxfer_conn_break(
+		conn, EOVERFLOW,
+		"the send-queue account does not hold (a bug of ours): %u WRs to post, N "
+		"%u, posted %u, reserved %u, depth %u",
+		io->nwr, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved, conn->sq.depth);
+}
+
+/* Spend the reservation and ring the doorbell, once. */
+static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags)
+{
+	struct rxfer_counts *c = &conn->counts;
+	struct rxfer_sig before = conn->sig;
+	struct ibv_send_wr *bad = NULL;
+	uint32_t seq;
+	int rc = rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq);
+
+	if (rc)
+		return account_broken(conn, io);
+	sign(conn, io, seq, flags);
+	if (flags & RXFER_ASIDE) {
+		conn->sig.forced = before.forced;
+		c->aside_posts++;
+		c->aside_sqe += io->nwr;
+	} else {
+		c->posts++;
+		c->sqe += io->nwr;
+	}
+	rc = ibv_post_send(conn->id->qp, io->wr, &bad);
+	if (rc)
+		return post_failed(conn, io, &before, bad, rc);
+	return 0;
+}
+
+static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
+	       uint32_t n)
+{
+	if (io->aside)
+		return rxfer_reg_map_whole(conn, io, local, n);
+	return conn->reg->map(conn, io, local, n);
+}
+
+static int post(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
+		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
+		unsigned int flags)
+{
+	int rc;
+
+	io->aside = flags & RXFER_ASIDE;
+	rc = map(conn, io, local, nlocal);
+	if (rc) {
+		rxfer_sq_release(&conn->sq, conn->need);
+		return rc;
+	}
+	build(conn, io, remote, nremote);
+	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
+	 * as long as the QP. */
+	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
+	conn->nfree--;
+	return submit(conn, io, flags);
+}
+
+/* A free I/O with N credits, or why there is none. */
+static int take_io(struct rxfer_conn *conn, uint32_t nlocal, uint32_t nremote, struct rxfer_io **io)
+{
+	if (conn->broken)
+		return rxfer_conn_break(conn, conn->broken, "%s", "");
+	if (conn->nfree == 0)
+		return -EAGAIN;
+	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
+		return rxfer_fail(
+			EINVAL,
+			"an I/O of %u fragments and %u segments on a connection made for %u and %u",
+			nlocal, nremote, conn->attr.shape.frags, conn->attr.shape.segments);
+	*io = conn->free_io[conn->nfree - 1];
+	return rxfer_sq_reserve(&conn->sq, conn->need);
+}
+
+int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		    unsigned int flags)
+{
+	struct rxfer_io *io;
+	int rc = take_io(conn, nlocal, nremote, &io);
+
+	if (rc)
+		return rc;
+	io->op = RXFER_READ;
+	io->id = id;
+	return post(conn, io, local, nlocal, remote, nremote, flags);
+}
+
+int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		     unsigned int flags)
+{
+	struct rxfer_io *io;
+	int rc = take_io(conn, nlocal, nremote, &io);
+
+	if (rc)
+		return rc;
+	io->op = RXFER_WRITE;
+	io->id = id;
+	return post(conn, io, local, nlocal, remote, nremote, flags);
+}
+
+/* Gather fragments by copy into the I/O's staging buffer, which then is the one fragment. */
+static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
+		      uint32_t n)
+{
+	char *to = io->staging.addr;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(to, local[i].addr, local[i].len);
+		to += local[i].len;
+	}
+	io->staging.len = (uint32_t)(to - (char *)io->staging.addr);
+	conn->counts.copied_bytes += io->staging.len;
+}
+
+int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    uint64_t id, unsigned int flags)
+{
+	struct rxfer_io *io;
+	int rc = take_io(conn, nlocal, 0, &io);
+
+	if (rc)
+		return rc;
+	io->op = RXFER_SEND;
+	io->id = id;
+	if (conn->staging && nlocal > conn->sge_max) {
+		linearise(conn, io, local, nlocal);
+		local = &io->staging;
+		nlocal = 1;
+	}
+	return post(conn, io, local, nlocal, NULL, 0, flags);
+}
+
+int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
+{
+	struct rxfer_mem *mem = rxfer_mem_find(conn->dev, addr, len);
+	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = 1}, *bad;
+	struct ibv_sge sge;
+	int rc;
+
+	if (conn->broken)
+		return rxfer_conn_break(conn, conn->broken, "%s", "");
+	if (!mem || !mem->mr)
+		return rxfer_fail(EINVAL, "a RECV buffer outside RXFER_FIXED memory");
+	sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
+	wr.sg_list = &sge;
+	rc = ibv_post_recv(conn->id->qp, &wr, &bad);
+	if (rc)
+		return rxfer_conn_break(conn, abs(rc), "ibv_post_recv on %s: %s (%u entries)",
+					conn->dev->info.name, strerror(abs(rc)),
+					conn->attr.rq_depth);
+	return 0;
+}
+
+int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	uint64_t epoch = 0, forced = conn->sig.forced;
+	struct rxfer_sig_wr sig = {
+		.must_signal = true, .ends_io = true, .ends_post = true, .io_epoch = &epoch};
+	uint32_t seq;
+	int rc;
+
+	if (!rxfer_sig_tail_silent(&conn->sig) || conn->drains || conn->broken)
+		return 0;
+	rc = rxfer_sq_commit(&conn->sq, 1, 1, 0, &seq);
+	if (rc)
+		return rxfer_conn_break(conn, EOVERFLOW,
+					"the drain's credit is gone (a bug of ours)");
+	rxfer_sig_decide(&conn->sig, &conn->sq, &sig);
+	conn->sig.forced = forced;
+	wr.wr_id = WR_ASIDE | WR_DRAIN | seq;
+	wr.wr.rdma.remote_addr = remote->addr;
+	wr.wr.rdma.rkey = remote->key;
+	rc = ibv_post_send(conn->id->qp, &wr, &bad);
+	if (rc) {
+		rxfer_sq_unpost(&conn->sq, 1);
+		return rxfer_conn_break(conn, abs(rc), "posting the drain WR on %s: %s",
+					conn->dev->info.name, strerror(abs(rc)));
+	}
+	conn->drains = 1;
+	conn->counts.aside_sqe++;
+	conn->counts.aside_posts++;
+	return 0;
+}
+
+/* ---- Completing ---- */
+
+static const char *remedy(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_RETRY_EXC_ERR:
+		return "the peer no longer answers: gone, or its link is down";
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return "the peer had no RECV posted";
+	case IBV_WC_REM_ACCESS_ERR:
+		return "the peer's memory is not open to us there: key revoked, or out of bounds";
+	case IBV_WC_LOC_PROT_ERR:
+		return "our own memory is not registered for it";
+	case IBV_WC_WR_FLUSH_ERR:
+		return "the peer closed the connection, or an earlier error did";
+	default:
+		return "see ibv_poll_cq(3)";
+	}
+}
+
+static int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
+{
+	const char *what = "a silent WR";
+
+	if (wc->wr_id & WR_RECV)
+		what = opcode_name[RXFER_RECV];
+	else if (wc->wr_id & WR_DRAIN)
+		what = "the drain WR";
+	for (uint32_t i = conn->ring_tail;
+	     !(wc->wr_id & (WR_RECV | WR_DRAIN)) && i != conn->ring_head; i++) {
+		const struct rxfer_io *io = conn->ring[i & conn->ring_mask];
+
+		if ((int32_t)((uint32_t)wc->wr_id - io->last_seq) <= 0) {
+			what = opcode_name[io->op];
+			break;
+		}
+	}
+	return rxfer_conn_break(conn, EIO, "%s failed: %s (status %d, vendor %#x); %s", what,
+				ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
+				remedy(wc->status));
+}
+
+static int take_send(struct rxfer_conn *conn, const struct ibv_wc *wc)
+{
+	uint32_t seq = (uint32_t)wc->wr_id;
+
+	if (rxfer_sq_complete(&conn->sq, seq) < 0)
+		return rxfer_conn_break(
+			conn, EPROTO,
+			"%s reported a completion for WR %u, which is not in the queue",
+			conn->dev->info.name, seq);
+	conn->proven = seq + 1;
+	if (wc->wr_id & WR_ASIDE)
+		conn->counts.aside_cqe++;
+	else
+		conn->counts.cqe++;
+	if (wc->wr_id & WR_DRAIN) {
+		conn->drains = 0;
+		return rxfer_sq_reserve(&conn->sq, 1);
+	}
+	return 0;
+}
+
+/* The oldest I/O, if it is proven done: unmap it and hand it up. 1, 0 or -errno. */
+static int finish_one(struct rxfer_conn *conn, struct rxfer_done *done)
+{
+	struct rxfer_io *io;
+	int rc;
+
+	if (conn->ring_tail == conn->ring_head)
+		return 0;
+	io = conn->ring[conn->ring_tail & conn->ring_mask];
+	if ((int32_t)(io->last_seq - conn->proven) >= 0)
+		return 0;
+	conn->ring_tail++;
+	conn->free_io[conn->nfree++] = io;
+	rc = io->aside ? 0 : conn->reg->unmap(conn, io);
+	if (rc)
+		return rxfer_conn_break(conn, rc, "%s", rxfer_error());
+	*done = (struct rxfer_done){
+		.id = io->id, .op = io->op, .own_cqe = io->own_cqe, .bytes = io->bytes};
+	return 1;
+}
+
+/* One completion: 1 where it is a message for the caller, 0 where it proved WRs, or -errno. */
+static int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxfer_done *done)
+{
+	if (wc->status != IBV_WC_SUCCESS)
+		return completion_failed(conn, wc);
+	if (!(wc->wr_id & WR_RECV))
+		return take_send(conn, wc);
+	conn->counts.recv_cqe++;
+	*done = (struct rxfer_done){.id = wc->wr_id & ~WR_RECV,
+				    .op = RXFER_RECV,
+				    .own_cqe = true,
+				    .bytes = wc->byte_len};
+	return 1;
+}
+
+int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+{
+	bool fetched = false;
+	int n = 0, rc;
+
+	if (conn->broken)
+		return rxfer_conn_break(conn, conn->broken, "%s", "");
+	while (n < max) {
+		rc = finish_one(conn, &done[n]);
+		if (rc == 0 && conn->wc_next < conn->wc_count) {
+			rc = take_one(conn, &conn->wc[conn->wc_next++], &done[n]);
+		} else if (rc == 0) {
+			if (fetched || n)
+				break;
+			fetched = true;
+			rc = rxfer_cq_fetch(conn);
+			if (rc == 0)
+				break;
+			rc = rc < 0 ? rc : 0;
+		}
+		if (rc < 0)
+			return rc;
+		n += rc;
+	}
+	return n;
+}
+
+bool rxfer_idle(const struct rxfer_conn *conn)
+{
+	return conn->ring_tail == conn->ring_head && conn->drains == 0 &&
+	       conn->wc_next == conn->wc_count;
+}
