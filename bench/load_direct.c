@@ -458,7 +458,8 @@ static int between_passes(struct direct *d, int did)
 			d->out->cut_short = true;
 	}
 	if (did == 0 && w->sleep)
-		rxfer_sleep(d->dev, d->conns, (unsigned int)d->cfg->qps, w->control->fd, 50);
+		watch_woken(w, rxfer_sleep(d->dev, d->conns, (unsigned int)d->cfg->qps,
+					   w->control->fd, 50));
 	rc = watch_pass(w, (unsigned int)did, true, &type, &body);
 	return rc == 1 ? bad_news(d, type, body) : rc;
 }

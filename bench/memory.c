@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Layout of an end's memory, and the memory itself. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "memory.h"
@@ -34,6 +35,23 @@ void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
 	}
 }
 
+/* What the kernel thinks can be had without swapping; without it a run would end in the OOM killer.
+ */
+static uint64_t memory_available(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	if (!f)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	fclose(f);
+	return kib ? kib * 1024 : UINT64_MAX;
+}
+
 int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out)
 {
 	int rc;
@@ -41,6 +59,12 @@ int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct are
 	*out = (struct area){.len = len};
 	if (len == 0)
 		return 0;
+	if (len > memory_available())
+		return rxfer_fail(
+			ENOMEM,
+			"%.1f MiB of memory are needed at once and %.1f MiB are available: use "
+			"less (--depth, --size, --qps)",
+			(double)len / 1048576, (double)memory_available() / 1048576);
 	out->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (out->base == MAP_FAILED) {
 		*out = (struct area){0};

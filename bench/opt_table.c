@@ -158,7 +158,7 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "I/Os per QP before the clock starts" },
 	{ "verify", 0, OPT_FLAG, AT(verify), SHARED, RUNS,
 	  .help = "check every byte that was moved; slow, not for figures" },
-	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, ENDS, .def = "busy", .names = poll_names,
+	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, RUNS, .def = "busy", .names = poll_names,
 	  .arg = "HOW", .help = "how to wait for completions" },
 	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS, 100 * MS, HOUR, "10s",
 	  .arg = "TIME", .help = "give up after so long without progress" },

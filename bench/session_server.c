@@ -169,7 +169,8 @@ static void rest(struct served *s, int did)
 	if (s->cfg.op != OP_SEND)
 		poll(&p, 1, 100);
 	else if (did == 0 && s->watch.sleep)
-		rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns, s->control->fd, 50);
+		watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
+						   s->control->fd, 50));
 }
 
 /* From the client's START to its STOP. */

@@ -60,6 +60,13 @@ struct rxfer_wait watch_wait(const struct watch *w);
  */
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body);
 
+/** watch_woken() - what rxfer_sleep() returned: the peer has something to say, so look at once. */
+static inline void watch_woken(struct watch *w, int rc)
+{
+	if (rc == 1)
+		w->looked = 0;
+}
+
 /** cpu_time_ns() - CPU time of this thread. */
 uint64_t cpu_time_ns(void);
 

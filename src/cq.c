@@ -82,5 +82,5 @@ int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n
 		return errno == EINTR ? 0 : rxfer_fail(errno, "poll: %m");
 	if (p[0].revents & POLLIN)
 		take_event(dev);
-	return 0;
+	return p[1].revents != 0;
 }

@@ -294,7 +294,8 @@ bool rxfer_idle(const struct rxfer_conn *conn);
 
 /**
  * rxfer_sleep() - block until one of the @n connections has completions, @fd (-1: none) is
- * readable, or @ms passed. Returns 0 or -errno. A completion that is there already ends it at once.
+ * readable, or @ms passed. Returns 1 where @fd is readable, else 0, or -errno. A completion that is
+ * there already ends it at once.
  */
 int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms);
 

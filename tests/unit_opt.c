@@ -81,8 +81,8 @@ static void test_forms(void **state)
 		      "--op send --size 1 --verify");
 	assert_prints(CMD_CLIENT, "-s 1 node7 -n 5", "--size 1 --iters 5");
 	assert_prints(CMD_CLIENT, "-s 1 -- node7", "--size 1");
-	assert_prints(CMD_SERVER, "-d mlx5_0 -p 1 --timeout 1 --poll event",
-		      "--device mlx5_0 --port 1 --poll event --timeout 1s");
+	assert_prints(CMD_SERVER, "-d mlx5_0 -p 1 --timeout 1",
+		      "--device mlx5_0 --port 1 --timeout 1s");
 	assert_prints(CMD_DEVICES, "-drxe0", "--device rxe0");
 	assert_prints(CMD_LOOPBACK, "-t 1 -q 2 -n 3 -D 4 -d a", /* perftest's letters */
 		      "--device a --depth 1 --qps 2 --iters 3 --duration 4s");
