@@ -33,6 +33,12 @@ struct server_ops {
 int runs_execute(const struct opts *o, const struct server_ops *server, void *arg,
 		 const struct runtime *runtime);
 
+/**
+ * check_device() - is there a device to run on? Asked before anything else is touched. 0; or
+ * -ENODEV, and the reason is on stderr.
+ */
+int check_device(const char *name, struct rxfer_dev_info *info);
+
 /** complain() - one line on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

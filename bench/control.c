@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include "control.h"
 
+#define REASON_NS     1000000000u /* for a peer to say why it gave up */
 #define CONTROL_MAGIC 0x52584642u /* "RXFB" */
 
 struct header {
@@ -46,11 +47,10 @@ static int wait_for(const struct control *c, short events, const struct rxfer_wa
 		if (wait->stop && *wait->stop)
 			return rxfer_fail(EINTR, "interrupted");
 		if (now >= wait->deadline)
-			return rxfer_fail(ETIMEDOUT,
-					  "no answer from %s in time: is it stopped, or no "
-					  "rxfer-bench of this "
-					  "version? (--timeout)",
-					  c->peer);
+			return rxfer_fail(
+				ETIMEDOUT,
+				"no answer from %s in time: is it stopped, or no rxfer-bench of this version? (--timeout)",
+				c->peer);
 		if (poll(&p, 1, 50) > 0)
 			return 0;
 	}
@@ -158,8 +158,7 @@ static int check_header(const struct control *c, struct header *h)
 	if (ntohs(h->version) != CONTROL_VERSION)
 		return rxfer_fail(
 			EPROTO,
-			"%s speaks version %u of the control protocol, we speak %u: use the same "
-			"release of rxfer-bench on both sides",
+			"%s speaks version %u of the control protocol, we speak %u: use the same release of rxfer-bench on both sides",
 			c->peer, ntohs(h->version), CONTROL_VERSION);
 	h->length = ntohl(h->length);
 	if (h->length > CONTROL_MAX_PAYLOAD)
@@ -211,29 +210,53 @@ int control_recv(struct control *c, enum message *type, json_t **body,
 	}
 }
 
+int control_bad_news(const struct control *c, enum message type, json_t *body)
+{
+	char reason[400];
+	int rc;
+
+	if (type == MSG_FAIL && !control_text(body, "reason", reason, sizeof(reason)))
+		rc = rxfer_fail(EREMOTEIO, "%s: %s", c->peer, reason);
+	else
+		rc = rxfer_fail(EPROTO, "%s sent message %d when none such was due", c->peer, type);
+	json_decref(body);
+	return rc;
+}
+
 int control_expect(struct control *c, enum message want, json_t **body,
 		   const struct rxfer_wait *wait)
 {
 	enum message type;
-	char reason[400];
 	json_t *got;
 	int rc = control_recv(c, &type, &got, wait);
 
 	if (rc)
 		return rc;
-	if (type == want) {
-		if (body)
-			*body = got;
-		else
-			json_decref(got);
-		return 0;
-	}
-	if (type == MSG_FAIL && !control_text(got, "reason", reason, sizeof(reason)))
-		rc = rxfer_fail(EREMOTEIO, "%s: %s", c->peer, reason);
+	if (type != want)
+		return control_bad_news(c, type, got);
+	if (body)
+		*body = got;
 	else
-		rc = rxfer_fail(EPROTO, "%s sent message %d where %d was due", c->peer, type, want);
-	json_decref(got);
-	return rc;
+		json_decref(got);
+	return 0;
+}
+
+int control_reason(struct control *c, int rc)
+{
+	struct rxfer_wait soon = {rxfer_now() + REASON_NS, -1, NULL};
+	enum message type;
+	char ours[512];
+	json_t *body;
+
+	snprintf(ours, sizeof(ours), "%s", rxfer_error());
+	if (rc == -EINTR)
+		return rc;
+	if (!control_recv(c, &type, &body, &soon)) {
+		if (type == MSG_FAIL)
+			return control_bad_news(c, type, body);
+		json_decref(body);
+	}
+	return rxfer_fail(rc, "%s", ours);
 }
 
 void control_fail(struct control *c, const struct rxfer_wait *wait)
@@ -372,8 +395,7 @@ int control_connect(struct control *c, const char *host, uint16_t port,
 	if (err)
 		return rxfer_fail(
 			err,
-			"no rxfer-bench server at %s port %u: %s: is `rxfer-bench server` running "
-			"there, and the port open?",
+			"no rxfer-bench server at %s port %u: %s: is `rxfer-bench server` running there, and the port open?",
 			host, port, strerror(err));
 	set_up(c->fd);
 	return 0;
@@ -402,12 +424,12 @@ int control_listen(uint16_t port)
 		rc = listen(fd, 64);
 	if (!rc)
 		return fd;
-	rc = errno == EADDRINUSE ? rxfer_fail(errno,
-					      "port %u is in use, perhaps by another rxfer-bench "
-					      "server: choose another "
-					      "with --port on both sides",
-					      port)
-				 : rxfer_fail(errno, "listening on port %u: %m", port);
+	rc = errno == EADDRINUSE
+		     ? rxfer_fail(
+			       errno,
+			       "port %u is in use, perhaps by another rxfer-bench server: choose another with --port on both sides",
+			       port)
+		     : rxfer_fail(errno, "listening on port %u: %m", port);
 	close(fd);
 	return rc;
 }

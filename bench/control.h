@@ -53,6 +53,18 @@ int control_expect(struct control *c, enum message want, json_t **body,
 		   const struct rxfer_wait *wait);
 
 /**
+ * control_bad_news() - a message that is not the one due: a MSG_FAIL becomes -EREMOTEIO with the
+ * peer's reason as rxfer_error(), anything else -EPROTO. Drops @body.
+ */
+int control_bad_news(const struct control *c, enum message type, json_t *body);
+
+/**
+ * control_reason() - something failed, and the peer may be about to say why: wait a moment for its
+ * MSG_FAIL and return as control_bad_news() does; @rc, and rxfer_error() kept, where none comes.
+ */
+int control_reason(struct control *c, int rc);
+
+/**
  * control_poll() - a message that is not MSG_ALIVE, if one is there: -EAGAIN where none is. Never
  * waits for one to begin.
  * @heard: set to rxfer_now() if anything was there

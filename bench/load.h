@@ -15,7 +15,8 @@
 
 /* struct counts - of all QPs of one end, over the timed part. */
 struct counts {
-	uint64_t sqe, posts, cqe, recv_cqe, polls, empty, copied_bytes;
+	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes;
+	uint64_t passes, idle; /* of the polling loop, and those that found nothing to do */
 	uint64_t sq_peak, forced_signals;
 	uint64_t cpu_ns;
 };

@@ -434,23 +434,12 @@ static int all_lanes(struct direct *d, int *did, bool *finished_all)
 	return 0;
 }
 
-/* A message in mid-run can only be bad news. */
-static int bad_news(struct direct *d, enum message type, json_t *body)
-{
-	char reason[400] = "an unexpected message";
-
-	if (type == MSG_FAIL)
-		control_text(body, "reason", reason, sizeof(reason));
-	json_decref(body);
-	return rxfer_fail(EREMOTEIO, "%s: %s", d->watch->control->peer, reason);
-}
-
 static int between_passes(struct direct *d, int did)
 {
 	struct watch *w = d->watch;
 	enum message type;
 	json_t *body;
-	int rc;
+	int rc = 0;
 
 	if (w->stop && *w->stop && d->issuing) {
 		d->issuing = false;
@@ -458,10 +447,12 @@ static int between_passes(struct direct *d, int did)
 			d->out->cut_short = true;
 	}
 	if (did == 0 && w->sleep)
-		watch_woken(w, rxfer_sleep(d->dev, d->conns, (unsigned int)d->cfg->qps,
-					   w->control->fd, 50));
-	rc = watch_pass(w, (unsigned int)did, true, &type, &body);
-	return rc == 1 ? bad_news(d, type, body) : rc;
+		rc = watch_woken(w, rxfer_sleep(d->dev, d->conns, (unsigned int)d->cfg->qps,
+						w->control->fd, 50));
+	if (!rc)
+		rc = watch_pass(w, (unsigned int)did, true, &type, &body);
+	/* In mid-run there is nothing good that the server could have to say. */
+	return rc == 1 ? control_bad_news(w->control, type, body) : rc;
 }
 
 static void begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out)
@@ -475,7 +466,7 @@ static void begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 	d->issuing = true;
 	d->out = out;
 	d->stalls = d->bytes = 0;
-	d->watch->progress = now;
+	watch_begin(d->watch);
 	if (!out)
 		return;
 	memset(out, 0, sizeof(*out));
@@ -492,6 +483,8 @@ static void conclude(struct direct *d, struct load_result *out)
 	out->bytes = d->bytes;
 	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
 		out->ios += d->lanes[qp].completed;
+	out->counts.passes = d->watch->passes;
+	out->counts.idle = d->watch->idle;
 	counts_take(&out->counts, d->conns, (unsigned int)d->cfg->qps);
 }
 
@@ -527,8 +520,6 @@ void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
 		c->posts += from->posts;
 		c->cqe += from->cqe;
 		c->recv_cqe += from->recv_cqe;
-		c->polls += from->polls;
-		c->empty += from->empty;
 		c->copied_bytes += from->copied_bytes;
 		c->forced_signals += info.forced_signals;
 		if (c->sq_peak < info.sq_peak)

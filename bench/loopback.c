@@ -22,9 +22,9 @@ static void *server_thread(void *arg)
 	static const volatile sig_atomic_t never;
 	struct loopback *l = arg;
 	struct runtime runtime = {.stop = &never,
-				  .cpus = l->runtime->cpus}; /* it ends when the client says so */
+				  .topo = l->runtime->topo}; /* it ends when the client says so */
 
-	topo_pin(1);
+	topo_pin(&runtime.topo, 1);
 	session_serve(&l->server, l->cfg->device, l->cfg->timeout_ns, &runtime);
 	control_close(&l->server);
 	return NULL;
@@ -62,6 +62,6 @@ int command_loopback(const struct opts *o, const struct runtime *runtime)
 	struct loopback l = {.cfg = &cfg, .runtime = runtime};
 
 	opts_first(o, &cfg);
-	topo_pin(0);
+	topo_pin(&runtime->topo, 0);
 	return runs_execute(o, &thread, &l, runtime);
 }

@@ -58,8 +58,7 @@ static const char *command_word(unsigned int i)
 static void print_usage(FILE *out)
 {
 	fprintf(out, "rxfer-bench " PACKAGE_VERSION
-		     ": what registering memory and signalling sends costs over RDMA\n\n"
-		     "usage:\n");
+		     ": what registering memory and signalling sends costs over RDMA\n\nusage:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  rxfer-bench %-26s %s\n", commands[i].synopsis, commands[i].summary);
 	fprintf(out, "  rxfer-bench %-26s %s\n", "help [COMMAND]", "this, or a command's options");
@@ -109,7 +108,7 @@ static int help(const char *about)
 
 static int run(const struct command *c, int argc, char **argv)
 {
-	struct runtime runtime = {.stop = &stop, .cpus = topo_cpus()};
+	struct runtime runtime = {.stop = &stop};
 	char error[512];
 	struct opts o;
 	int status;
@@ -119,6 +118,7 @@ static int run(const struct command *c, int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	set_up_signals();
+	topo_init(&runtime.topo);
 	status = o.want_help ? print_help(c) : c->run(&o, &runtime);
 	opts_free(&o);
 	return status;

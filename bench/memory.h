@@ -33,6 +33,11 @@ struct layout {
 
 void layout_make(const struct cfg *cfg, struct layout *out);
 
+/**
+ * layout_allowance() - ns that setting up so much memory may take beyond the usual time to answer.
+ */
+uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l);
+
 /** layout_frags() - the cfg->frags fragments of the I/O whose slot begins at @base. */
 void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out);
 

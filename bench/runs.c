@@ -28,19 +28,21 @@ struct sweep {
 	unsigned int reports;
 	unsigned int now; /* the run under way */
 	uint64_t began;
+	uint64_t shown; /* when a progress line was last written */
+	bool terminal;	/* stderr is one */
 	bool showing;
 	unsigned int ok, failed;
 };
 
 void complain(const char *format, ...)
 {
+	char line[1024];
 	va_list args;
 
 	va_start(args, format);
-	fputs("rxfer-bench: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	fprintf(stderr, "rxfer-bench: %s\n", line); /* in one piece: threads complain, too */
 }
 
 /* ---- Progress ---- */
@@ -51,8 +53,9 @@ static void progress(void *arg)
 	const struct cfg *cfg = &s->plan.run[s->now];
 	char text[1024];
 
-	if (rxfer_now() - s->began < PROGRESS_NS || !isatty(STDERR_FILENO))
+	if (!s->terminal || rxfer_now() - s->shown < PROGRESS_NS)
 		return;
+	s->shown = rxfer_now();
 	cfg_print(cfg, OPT_RUN, text, sizeof(text));
 	fprintf(stderr, "\r\033[K[%u of %u, %.0f s] %.60s", s->now + 1, s->plan.n,
 		(double)(rxfer_now() - s->began) / 1e9, text);
@@ -168,7 +171,7 @@ static int one_run(struct sweep *s)
 	int rc;
 
 	result_init(&result);
-	s->began = rxfer_now();
+	s->began = s->shown = rxfer_now();
 	rc = session_run(&s->control, &s->peer, &s->plan.run[s->now], &s->runtime, &result);
 	progress_off(s);
 	if (rc == -EINTR && result.status == RESULT_FAILED)
@@ -205,15 +208,15 @@ static void farewell(struct sweep *s)
 	disconnect(s);
 }
 
-/* Is there a device to run on? Asked before any file is touched. */
-static int check_device(const struct cfg *cfg)
+int check_device(const char *name, struct rxfer_dev_info *info)
 {
 	struct rxfer_dev *dev;
 
-	if (rxfer_dev_open(cfg->device, "global", &dev)) {
+	if (rxfer_dev_open(name, "global", &dev)) {
 		complain("%s", rxfer_error());
 		return -ENODEV;
 	}
+	*info = *rxfer_dev_info(dev);
 	rxfer_dev_close(dev);
 	return 0;
 }
@@ -231,14 +234,16 @@ static int make_plan(struct sweep *s)
 int runs_execute(const struct opts *o, const struct server_ops *server, void *arg,
 		 const struct runtime *runtime)
 {
+	struct rxfer_dev_info info;
 	struct sweep s = {.opts = o, .server = server, .arg = arg, .runtime = *runtime};
 	int rc, status = EXIT_RUN_FAILED;
 
 	s.runtime.tick = progress;
 	s.runtime.arg = &s;
+	s.terminal = isatty(STDERR_FILENO);
 	if (make_plan(&s))
 		return EXIT_USAGE;
-	if (check_device(&s.plan.run[0]) || reconnect(&s))
+	if (check_device(s.plan.run[0].device, &info) || reconnect(&s))
 		goto out;
 	rc = open_reports(&s);
 	if (!rc)

@@ -14,7 +14,7 @@ struct guest {
 	const struct cfg *cfg;
 	const struct runtime *runtime;
 	pthread_t thread;
-	volatile bool over;
+	bool over; /* atomic: written by the thread, read by the accept loop */
 	struct guest *next;
 };
 
@@ -61,7 +61,9 @@ static void welcome(int listener, struct guest **list, const struct cfg *cfg,
 	g->cfg = cfg;
 	g->runtime = runtime;
 	if (control_accept(listener, &g->control)) {
+		complain("server: %s", rxfer_error());
 		free(g);
+		poll(NULL, 0, 100); /* out of descriptors: do not spin on the waiting connection */
 		return;
 	}
 	rc = pthread_create(&g->thread, NULL, guest_thread, g);
@@ -75,23 +77,10 @@ static void welcome(int listener, struct guest **list, const struct cfg *cfg,
 	*list = g;
 }
 
-static int check_device(const struct cfg *cfg)
-{
-	struct rxfer_dev *dev;
-
-	if (rxfer_dev_open(cfg->device, "global", &dev)) {
-		complain("%s", rxfer_error());
-		return -ENODEV;
-	}
-	complain("server: listening on port %llu, device %s (%s)", (unsigned long long)cfg->port,
-		 rxfer_dev_info(dev)->name, rxfer_dev_info(dev)->addr);
-	rxfer_dev_close(dev);
-	return 0;
-}
-
 int command_server(const struct opts *o, const struct runtime *runtime)
 {
 	struct guest *guests = NULL;
+	struct rxfer_dev_info info;
 	struct cfg cfg;
 	int listener;
 
@@ -101,10 +90,12 @@ int command_server(const struct opts *o, const struct runtime *runtime)
 		complain("%s", rxfer_error());
 		return EXIT_RUN_FAILED;
 	}
-	if (check_device(&cfg)) {
+	if (check_device(cfg.device, &info)) {
 		close(listener);
 		return EXIT_RUN_FAILED;
 	}
+	complain("server: listening on port %llu, device %s (%s)", (unsigned long long)cfg.port,
+		 info.name, info.addr);
 	while (!*runtime->stop) {
 		struct pollfd p = {.fd = listener, .events = POLLIN};
 

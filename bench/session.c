@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* clang-format off */
 /*
- * The course of a session (client -> server, server <- client):
+ * The course of a session (-> from the client, <- from the server):
  *
- *	-> HELLO    <- HELLO		who is there
- *	-> CONFIG   <- READY		one run: every option the server needs, a token; where to
- *connect, which memory data connections, one after another, each with token and index
- *		    <- CONNECTED
- *	-> START    <- STARTED		warm-up begins
- *	-> START    <- STARTED		timed part begins: all messages so far have arrived, counts
- *begin anew
- *	-> STOP     <- RESULT		all have arrived; what the server counted
- *	-> CONFIG ...			the next run, or
+ *	-> HELLO    <- HELLO      who is there
+ *	-> CONFIG   <- READY      one run: the options, a token; where to connect, which memory
+ *	            <- CONNECTED  all data connections stand, each made with token and index
+ *	-> START    <- STARTED    the warm-up begins
+ *	-> START    <- STARTED    the timed part begins: all so far has arrived, counts begin anew
+ *	-> STOP     <- RESULT     all has arrived; what the server counted
+ *	-> CONFIG   ...           the next run, or
  *	-> BYE
  *
  * FAIL from either side, at any time, ends the session: after it nobody has to guess which messages
- *are still under way for which run. A client that goes on with a sweep connects anew.
+ * are still under way for which run. A client that goes on with a sweep connects anew.
  *
  * This file translates between messages and structures; the two sides are session_client.c and
- *session_server.c.
+ * session_server.c.
  */
+/* clang-format on */
 #include "config.h"
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "env.h"
 #include "session.h"
@@ -85,11 +87,11 @@ json_t *config_to_json(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BY
 static int unhex(const char *text, uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		unsigned int byte;
+		char two[3] = {text[2 * i], text[2 * i + 1], '\0'};
 
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+		if (!isxdigit((unsigned char)two[0]) || !isxdigit((unsigned char)two[1]))
 			return -EBADMSG;
-		bytes[i] = (uint8_t)byte;
+		bytes[i] = (uint8_t)strtoul(two, NULL, 16);
 	}
 	return 0;
 }
@@ -147,6 +149,8 @@ int ready_from_json(const json_t *body, struct ready *r)
 	    control_uint(body, "port", &port) || control_uint(body, "memory", &r->target.addr) ||
 	    control_uint(body, "bytes", &r->target.len) || control_uint(body, "key", &key))
 		return -EBADMSG;
+	if (port > UINT16_MAX || key > UINT32_MAX)
+		return rxfer_fail(EBADMSG, "the server's port or key is out of range");
 	r->target.key = (uint32_t)key;
 	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
@@ -194,8 +198,8 @@ static const struct {
 	{"posts", offsetof(struct counts, posts)},
 	{"cqe", offsetof(struct counts, cqe)},
 	{"recv_cqe", offsetof(struct counts, recv_cqe)},
-	{"polls", offsetof(struct counts, polls)},
-	{"empty", offsetof(struct counts, empty)},
+	{"passes", offsetof(struct counts, passes)},
+	{"idle", offsetof(struct counts, idle)},
 	{"copied_bytes", offsetof(struct counts, copied_bytes)},
 	{"sq_peak", offsetof(struct counts, sq_peak)},
 	{"forced_signals", offsetof(struct counts, forced_signals)},

@@ -56,6 +56,12 @@ static void fill_settings(struct result *r, const struct cfg *cfg)
 	cfg_print(cfg, OPT_RUN, r->opts, sizeof(r->opts));
 }
 
+/* Over iWARP a WRITE or SEND is complete when TCP has taken it: that time is no latency. */
+static bool has_latency(const struct rxfer_dev_info *dev, const struct cfg *cfg)
+{
+	return cfg->op == OP_READ || strcmp(dev->transport, "iWARP");
+}
+
 static void fill_latency(struct result *r, const struct hist *h)
 {
 	r->latency = *h;
@@ -73,15 +79,20 @@ static void fill_latency(struct result *r, const struct hist *h)
 	r->lat_p9999_us = hist_quantile(h, 0.9999, TAIL_SAMPLES) / 1e3;
 }
 
-static void fill_conn(struct result *r, const struct rxfer_conn *conn)
+/* The device may have granted the QPs different depths: the smallest. */
+static void fill_conns(struct result *r, struct rxfer_conn **conns, uint64_t n)
 {
-	struct rxfer_conn_info info;
+	for (uint64_t i = 0; i < n; i++) {
+		struct rxfer_conn_info info;
 
-	rxfer_conn_info(conn, &info);
-	r->sq_depth = info.sq_depth;
-	r->sq_wanted = info.sq_wanted;
-	r->sqe_max = info.sqe_max;
-	r->rd_atomic = info.rd_atomic;
+		rxfer_conn_info(conns[i], &info);
+		if (i && info.sq_depth >= r->sq_depth)
+			continue;
+		r->sq_depth = info.sq_depth;
+		r->sq_wanted = info.sq_wanted;
+		r->sqe_max = info.sqe_max;
+		r->rd_atomic = info.rd_atomic;
+	}
 }
 
 static void fill_counts(struct result *r, const struct load_result *mine,
@@ -92,8 +103,8 @@ static void fill_counts(struct result *r, const struct load_result *mine,
 	r->sq_peak = (double)mine->counts.sq_peak;
 	r->peer_sq_peak = (double)theirs->sq_peak;
 	r->forced_signals = (double)mine->counts.forced_signals;
-	if (mine->counts.polls)
-		r->poll_idle_pct = 100.0 * (double)mine->counts.empty / (double)mine->counts.polls;
+	if (mine->counts.passes)
+		r->poll_idle_pct = 100.0 * (double)mine->counts.idle / (double)mine->counts.passes;
 	if (mine->ios == 0)
 		return;
 	r->sqe_per_io = (double)mine->counts.sqe / ios;
@@ -120,8 +131,11 @@ static void fill_result(struct run *run, struct result *r)
 		r->bw_avg_MiBps = (double)mine->bytes / 1048576 / seconds;
 		r->msg_rate_Mpps = (double)mine->ios / 1e6 / seconds;
 	}
-	fill_latency(r, &mine->latency);
-	fill_conn(r, run->conns[0]);
+	if (has_latency(rxfer_dev_info(run->dev), run->cfg))
+		fill_latency(r, &mine->latency);
+	else
+		r->samples = 0;
+	fill_conns(r, run->conns, run->nconns);
 	fill_counts(r, mine, &run->theirs);
 	r->pinned_bytes = (double)mem->pinned_peak;
 	r->mr_count = (double)mem->mr_peak;
@@ -151,7 +165,10 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 {
 	struct rxfer_wait wait = watch_wait(&run->watch);
 	json_t *body;
-	int rc = control_send(run->control, MSG_CONFIG, config_to_json(run->cfg, token), &wait);
+	int rc;
+
+	wait.deadline += layout_allowance(run->cfg, &run->layout);
+	rc = control_send(run->control, MSG_CONFIG, config_to_json(run->cfg, token), &wait);
 
 	if (!rc)
 		rc = control_expect(run->control, MSG_READY, &body, &wait);
@@ -159,6 +176,11 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 		return rc;
 	rc = ready_from_json(body, &run->server);
 	json_decref(body);
+	if (!rc && run->cfg->op != OP_SEND &&
+	    run->server.target.len < run->cfg->qps * run->cfg->depth * run->layout.target)
+		rc = rxfer_fail(EBADMSG,
+				"the server offers %llu bytes of memory, too few for this run",
+				(unsigned long long)run->server.target.len);
 	return rc;
 }
 
@@ -181,10 +203,8 @@ static int connect_all(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 						  cfg->op == OP_SEND ? 0 : 1};
 		rc = rxfer_connect(run->dev, &run->server.addr, &attr, &wait,
 				   &run->conns[run->nconns]);
-		if (rc == -ECANCELED) /* the server's reason is in the message that came */
-			return control_expect(run->control, MSG_STARTED, NULL, &wait);
 		if (rc)
-			return rc;
+			return control_reason(run->control, rc);
 	}
 	return 0;
 }
@@ -234,6 +254,8 @@ static int drive(struct run *run)
 
 	if (!rc && cfg->warmup)
 		rc = direct_run(run->load, cfg->warmup, 0, NULL);
+	if (!rc && *run->runtime->stop)
+		rc = rxfer_fail(EINTR, "interrupted before the timed part");
 	if (!rc)
 		rc = sync_with_server(run, MSG_START, MSG_STARTED, NULL);
 	for (uint64_t i = 0; !rc && i < run->nconns; i++)

@@ -28,9 +28,12 @@ struct served {
 	uint64_t nconns;
 	struct sink *sink;
 	struct watch watch;
-	uint64_t *messages; /* that the client says it has sent, per QP */
-	uint64_t cpu_start;
+	uint64_t *messages;	     /* that the client says it has sent, per QP */
+	uint64_t cpu_start, cpu_end; /* of this thread: at START, and after its latest work */
+	unsigned int quiet;	     /* passes since that work */
 };
+
+#define QUIET_PASSES 64 /* without work, and the CPU time is noted: what follows is waiting */
 
 static unsigned int target_rights(const struct cfg *cfg)
 {
@@ -84,7 +87,7 @@ static int accept_all(struct served *s)
 		rxfer_sig_parse("half", &attr.sig, &attr.sig_arg);
 		rc = rxfer_accept(s->listener, &attr, &wait, &s->conns[s->nconns]);
 		if (rc == -ECANCELED)
-			return control_expect(s->control, MSG_CONNECTED, NULL, &wait);
+			rc = control_reason(s->control, rc);
 		if (rc)
 			return rc;
 	}
@@ -113,6 +116,8 @@ static int prepare(struct served *s, const char *device)
 		   info->software);
 	s->watch.must_hear = true;
 	s->watch.passive = s->cfg.op != OP_SEND;
+	/* Registering much memory takes long, on both sides; meanwhile there is nothing to hear. */
+	s->watch.heard += layout_allowance(&s->cfg, &s->layout);
 	rc = make_memory(s);
 	if (!rc)
 		rc = rxfer_listen(s->dev, &s->listener);
@@ -138,39 +143,48 @@ static int answer(struct served *s, enum message asked)
 	if (asked == MSG_START) {
 		for (uint64_t i = 0; i < s->nconns; i++)
 			rxfer_conn_restart(s->conns[i]);
-		s->cpu_start = cpu_time_ns();
+		watch_begin(&s->watch);
+		s->cpu_start = s->cpu_end = cpu_time_ns();
 		return control_send(s->control, MSG_STARTED, NULL, &wait);
 	}
-	counts.cpu_ns = cpu_time_ns() - s->cpu_start;
+	counts.cpu_ns = (s->quiet < QUIET_PASSES ? cpu_time_ns() : s->cpu_end) - s->cpu_start;
+	counts.passes = s->watch.passes;
+	counts.idle = s->watch.idle;
 	counts_take(&counts, s->conns, (unsigned int)s->nconns);
 	return control_send(s->control, MSG_RESULT, counts_to_json(&counts), &wait);
 }
 
 static int told(struct served *s, enum message type, json_t *body)
 {
-	char reason[400];
 	int rc;
 
-	if (type == MSG_START || type == MSG_STOP)
-		rc = messages_from_json(body, s->messages, s->cfg.qps);
-	else if (type == MSG_FAIL && !control_text(body, "reason", reason, sizeof(reason)))
-		rc = rxfer_fail(EREMOTEIO, "%s: %s", s->control->peer, reason);
-	else
-		rc = rxfer_fail(EPROTO, "%s sent message %d in mid-run", s->control->peer, type);
+	if (type != MSG_START && type != MSG_STOP)
+		return control_bad_news(s->control, type, body);
+	rc = messages_from_json(body, s->messages, s->cfg.qps);
 	json_decref(body);
 	return rc;
 }
 
 /* Give the CPU away while nothing comes: READ and WRITE need none of it here. */
-static void rest(struct served *s, int did)
+static int rest(struct served *s, int did)
 {
 	struct pollfd p = {.fd = s->control->fd, .events = POLLIN};
 
 	if (s->cfg.op != OP_SEND)
 		poll(&p, 1, 100);
 	else if (did == 0 && s->watch.sleep)
-		watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
-						   s->control->fd, 50));
+		return watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
+							  s->control->fd, 50));
+	return 0;
+}
+
+/* The client's STOP comes a while after its last message: waiting for it is no part of the work. */
+static void note_cpu(struct served *s, int did)
+{
+	if (did)
+		s->quiet = 0;
+	else if (++s->quiet == QUIET_PASSES)
+		s->cpu_end = cpu_time_ns();
 }
 
 /* From the client's START to its STOP. */
@@ -193,7 +207,10 @@ static int serve(struct served *s)
 				return rc;
 			asked = 0;
 		}
-		rest(s, did);
+		note_cpu(s, did);
+		rc = rest(s, did);
+		if (rc)
+			return rc;
 		rc = watch_pass(&s->watch, (unsigned int)did, false, &type, &body);
 		if (rc == 1) {
 			rc = told(s, type, body);
@@ -258,7 +275,7 @@ int session_serve(struct control *c, const char *device, uint64_t timeout_ns,
 		if (type == MSG_CONFIG)
 			rc = serve_run(c, &peer, device, body, runtime);
 		else
-			rc = rxfer_fail(EPROTO, "%s sent message %d between runs", c->peer, type);
+			rc = control_bad_news(c, type, json_incref(body));
 		json_decref(body);
 		runs += !rc;
 	}

@@ -4,42 +4,47 @@
 #include <sched.h>
 #include "topo.h"
 
-unsigned int topo_cpus(void)
+/* The first CPU of each core that we may use; without hwloc's knowledge each CPU is a core. */
+static void find_cores(struct topo *t, hwloc_topology_t topology, const cpu_set_t *allowed)
 {
-	cpu_set_t set;
+	int n = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 
-	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
+	for (int i = 0; i < n && t->cores < TOPO_CORES; i++) {
+		hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned int)i);
+		int cpu = -1;
+
+		while ((cpu = hwloc_bitmap_next(core->cpuset, cpu)) >= 0)
+			if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, allowed))
+				break;
+		if (cpu >= 0)
+			t->core[t->cores++] = cpu;
+	}
 }
 
-/* One core each: two hardware threads of a core would share what we want to measure. */
-static int pin_to_core(hwloc_topology_t topology, unsigned int which)
-{
-	hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, which);
-	hwloc_bitmap_t one;
-	int rc;
-
-	if (!core || hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) < 2)
-		return 0;
-	one = hwloc_bitmap_dup(core->cpuset);
-	if (!one)
-		return 0;
-	hwloc_bitmap_singlify(one);
-	rc = hwloc_set_cpubind(topology, one, HWLOC_CPUBIND_THREAD);
-	hwloc_bitmap_free(one);
-	return rc == 0;
-}
-
-int topo_pin(unsigned int which)
+void topo_init(struct topo *t)
 {
 	hwloc_topology_t topology;
-	int pinned = 0;
+	cpu_set_t allowed;
 
+	*t = (struct topo){.cpus = 1};
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	t->cpus = (unsigned int)CPU_COUNT(&allowed);
 	if (hwloc_topology_init(&topology))
-		return 0;
+		return;
 	if (!hwloc_topology_load(topology))
-		pinned = pin_to_core(topology, which);
+		find_cores(t, topology, &allowed);
 	hwloc_topology_destroy(topology);
-	if (pinned && numa_available() >= 0)
+}
+
+void topo_pin(const struct topo *t, unsigned int which)
+{
+	cpu_set_t one;
+
+	if (t->cores < TOPO_CORES)
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(t->core[which], &one);
+	if (!sched_setaffinity(0, sizeof(one), &one) && numa_available() >= 0)
 		numa_set_localalloc();
-	return pinned;
 }

@@ -3,14 +3,28 @@
 #ifndef BENCH_TOPO_H
 #define BENCH_TOPO_H
 
-/** topo_cpus() - CPUs this thread may run on, at least 1. */
-unsigned int topo_cpus(void);
+#define TOPO_CORES 2 /* as many as there are threads to keep apart */
 
 /**
- * topo_pin() - bind this thread to the @which-th core it may run on, and its memory to that core's
- * NUMA node. Does nothing where there are fewer cores than that. Returns 1 where it did, 0 where
- * not.
+ * struct topo - the CPUs that this process may run on, as it was started.
+ * @cpus:   how many, at least 1
+ * @cores:  how many entries of @core are filled
+ * @core:   one CPU of each of the first cores: two hardware threads of one core would share what is
+ *          to be measured
  */
-int topo_pin(unsigned int which);
+struct topo {
+	unsigned int cpus;
+	unsigned int cores;
+	int core[TOPO_CORES];
+};
+
+/** topo_init() - look, before any thread is bound. */
+void topo_init(struct topo *t);
+
+/**
+ * topo_pin() - bind this thread to the @which-th core, and what memory it touches first to that
+ * core's NUMA node. Does nothing where there are fewer than TOPO_CORES cores.
+ */
+void topo_pin(const struct topo *t, unsigned int which);
 
 #endif

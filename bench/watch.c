@@ -23,7 +23,7 @@ void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
 		.heard = now,
 		.said = now,
 		.looked = now,
-		.yield = cfg->poll == POLL_YIELD || pollers + software > runtime->cpus,
+		.yield = cfg->poll == POLL_YIELD || pollers + software > runtime->topo.cpus,
 		.sleep = cfg->poll == POLL_EVENT,
 	};
 }
@@ -64,10 +64,15 @@ static int look(struct watch *w, uint64_t now, bool busy, enum message *type, js
 	if (busy && now - w->progress > w->timeout)
 		return rxfer_fail(
 			ETIMEDOUT,
-			"no I/O completed for %.1f s: the peer is stopped, or its link is down "
-			"(--timeout)",
+			"no I/O completed for %.1f s: the peer is stopped, or its link is down (--timeout)",
 			(double)w->timeout / 1e9);
 	return 0;
+}
+
+void watch_begin(struct watch *w)
+{
+	w->progress = rxfer_now();
+	w->passes = w->idle = 0;
 }
 
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body)
@@ -75,7 +80,9 @@ int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type,
 	uint64_t now;
 
 	w->done += did;
+	w->passes++;
 	if (did == 0) {
+		w->idle++;
 		w->empty++;
 		if (w->yield && !w->passive)
 			sched_yield();

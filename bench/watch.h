@@ -10,16 +10,17 @@
 #include <jansson.h>
 #include "control.h"
 #include "opt.h"
+#include "topo.h"
 
 /**
  * struct runtime - what the process gives to every run in it.
  * @stop: becomes non-zero when a signal asks to end
- * @cpus: that this process may run on
+ * @topo: the CPUs it may run on
  * @tick: called now and then during a run (NULL: not), for a progress line
  */
 struct runtime {
 	const volatile sig_atomic_t *stop;
-	unsigned int cpus;
+	struct topo topo;
 	void (*tick)(void *arg);
 	void *arg;
 };
@@ -35,10 +36,12 @@ struct watch {
 	uint64_t looked;    /* of the last full look */
 	unsigned int empty; /* empty passes since then */
 	unsigned int done;  /* things done since then */
-	bool must_hear;	    /* silence of the peer is a failure (the server's side) */
-	bool yield;	    /* an empty poll gives the CPU away */
-	bool sleep;	    /* --poll event */
-	bool passive;	    /* passes are rare and cost nothing: look at each */
+	uint64_t passes;    /* of the loop, and those that found nothing to do */
+	uint64_t idle;
+	bool must_hear; /* silence of the peer is a failure (the server's side) */
+	bool yield;	/* an empty poll gives the CPU away */
+	bool sleep;	/* --poll event */
+	bool passive;	/* passes are rare and cost nothing: look at each */
 };
 
 /**
@@ -52,6 +55,9 @@ void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
 /** watch_wait() - for a blocking call now: the whole timeout from here. */
 struct rxfer_wait watch_wait(const struct watch *w);
 
+/** watch_begin() - a phase begins: progress from here, passes counted from here. */
+void watch_begin(struct watch *w);
+
 /**
  * watch_pass() - after each pass of the loop, with the number of things it @did.
  * Returns 0; 1 where a message came (@type, @body, the caller's); -errno where the peer has gone,
@@ -60,11 +66,12 @@ struct rxfer_wait watch_wait(const struct watch *w);
  */
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body);
 
-/** watch_woken() - what rxfer_sleep() returned: the peer has something to say, so look at once. */
-static inline void watch_woken(struct watch *w, int rc)
+/** watch_woken() - what rxfer_sleep() returned: has the peer something to say, look at once. */
+static inline int watch_woken(struct watch *w, int rc)
 {
 	if (rc == 1)
 		w->looked = 0;
+	return rc < 0 ? rc : 0;
 }
 
 /** cpu_time_ns() - CPU time of this thread. */

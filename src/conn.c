@@ -47,7 +47,7 @@ int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(conn->broken_why, sizeof(conn->broken_why), format, args);
 		va_end(args);
-		conn->broken = err < 0 ? err : -err;
+		conn->broken = err ? -abs(err) : -EIO;
 	}
 	return rxfer_fail(conn->broken, "%s", conn->broken_why);
 }
@@ -61,35 +61,45 @@ static int wait_over(const struct rxfer_wait *wait, const char *what)
 	if (rxfer_now() >= wait->deadline)
 		return rxfer_fail(
 			ETIMEDOUT,
-			"no answer in time while waiting for %s: is the peer's RDMA network "
-			"reachable? (--timeout)",
+			"no answer in time while waiting for %s: is the peer's RDMA network reachable? (--timeout)",
 			what);
 	return 0;
 }
+
+/*
+ * The peer may speak on its control connection before our own event is here (its message took the
+ * faster way): only if the event does not follow soon was it bad news.
+ */
+#define CANCEL_GRACE_NS 500000000u
 
 static int next_event(struct rxfer_dev *dev, const struct rxfer_wait *wait, const char *what,
 		      struct rdma_cm_event **ev)
 {
 	struct pollfd p[2] = {{.fd = dev->events->fd, .events = POLLIN},
 			      {.fd = wait->cancel_fd, .events = POLLIN}};
+	uint64_t cancelled = UINT64_MAX;
 
 	for (;;) {
 		int rc = wait_over(wait, what);
 
 		if (rc)
 			return rc;
-		if (poll(p, 2, 20) < 0 && errno != EINTR)
-			return rxfer_fail(errno, "poll: %m");
-		if (p[0].revents & POLLIN)
-			break;
-		if (p[1].revents)
+		if (rxfer_now() >= cancelled)
 			return rxfer_fail(ECANCELED,
 					  "the peer spoke up or went away while we waited for %s",
 					  what);
+		if (poll(p, 2, 20) < 0 && errno != EINTR)
+			return rxfer_fail(errno, "poll: %m");
+		if (p[0].revents & POLLIN && !rdma_get_cm_event(dev->events, ev))
+			return 0;
+		if (p[0].revents && errno != EAGAIN)
+			return rxfer_fail(errno, "rdma_get_cm_event: %m");
+		if (p[1].revents) {
+			p[1].fd = -1;
+			p[1].revents = 0;
+			cancelled = rxfer_now() + CANCEL_GRACE_NS;
+		}
 	}
-	if (rdma_get_cm_event(dev->events, ev))
-		return rxfer_fail(errno, "rdma_get_cm_event: %m");
-	return 0;
 }
 
 /* An event that nobody waits for: note that a peer has gone, turn strangers away. Acknowledges it.
@@ -123,8 +133,7 @@ static int unexpected(const struct rdma_cm_event *ev, const char *what)
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return rxfer_fail(
 			EHOSTUNREACH,
-			"%s: no way to the peer's RDMA address (%s, %s): are both devices on "
-			"one network?",
+			"%s: no way to the peer's RDMA address (%s, %s): are both devices on one network?",
 			what, rdma_event_str(ev->event), strerror(abs(ev->status)));
 	default:
 		return rxfer_fail(EIO, "%s: unexpected %s (status %d)", what,
@@ -192,12 +201,11 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	qp.cap.max_send_sge = conn->sge_max;
 	qp.cap.max_recv_sge = 1;
 	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
-		rc = rxfer_fail(errno,
-				"creating a queue pair on %s with %u send entries of %u SGEs and "
-				"%u receive "
-				"entries (max_qp_wr %u, max_qp %u): %m",
-				conn->dev->info.name, depth, conn->sge_max, rq,
-				conn->dev->info.max_qp_wr, conn->dev->info.max_qp);
+		rc = rxfer_fail(
+			errno,
+			"creating a queue pair on %s with %u send entries of %u SGEs and %u receive entries (max_qp_wr %u, max_qp %u): %m",
+			conn->dev->info.name, depth, conn->sge_max, rq, conn->dev->info.max_qp_wr,
+			conn->dev->info.max_qp);
 		rxfer_cq_destroy(conn);
 		return rc;
 	}
@@ -206,41 +214,72 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	return 0;
 }
 
-/* An explicit depth is had or refused; the default shrinks until the device takes it. */
+static void destroy_queues(struct rxfer_conn *conn)
+{
+	rdma_destroy_qp(conn->id);
+	rxfer_cq_destroy(conn);
+}
+
+/* The largest depth in [@least, @most] that the device takes; @most itself at the first try if it
+ * does. */
+static int create_largest(struct rxfer_conn *conn, uint32_t least, uint32_t most)
+{
+	int rc = create_queues(conn, most);
+
+	if (rc != -ENOMEM && rc != -EINVAL)
+		return rc;
+	most--;
+	while (least < most) {
+		uint32_t middle = most - (most - least) / 2;
+
+		rc = create_queues(conn, middle);
+		if (rc == 0) {
+			destroy_queues(conn);
+			least = middle;
+		} else if (rc == -ENOMEM || rc == -EINVAL) {
+			most = middle - 1;
+		} else {
+			return rc;
+		}
+	}
+	return create_queues(conn, least);
+}
+
+/* An explicit depth is had or refused; the default is what the device can give. */
 static int size_queues(struct rxfer_conn *conn)
 {
 	const struct rxfer_conn_attr *a = &conn->attr;
 	const struct rxfer_dev_info *dev = &conn->dev->info;
-	uint64_t wanted = 2ull * conn->need * a->slots + 1, depth = wanted;
-	uint64_t cq_room = dev->max_cqe - (uint64_t)a->rq_depth;
-	int rc;
+	uint32_t rq = a->rq_depth ? a->rq_depth : 1, least = conn->need + 1;
+	uint64_t wanted = 2ull * conn->need * a->slots + 1, most = wanted;
 
 	conn->info.need = conn->need;
 	conn->info.sq_wanted = wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
 	conn->info.sge_per_wr = conn->sge_max;
-	if (a->sq_depth && a->sq_depth < conn->need + 1)
+	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for "
-			"the drain: use --sq-depth %u or more, or fewer --frags",
-			a->sq_depth, conn->need, conn->need + 1);
+			"%u RECVs are needed and %s takes %u (max_qp_wr %u, max_cqe %u): use less (--depth, --frags)",
+			rq, dev->name,
+			dev->max_qp_wr < dev->max_cqe ? dev->max_qp_wr : dev->max_cqe - 1,
+			dev->max_qp_wr, dev->max_cqe);
+	if (a->sq_depth && a->sq_depth < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
+			a->sq_depth, conn->need, least);
 	if (a->sq_depth)
 		return create_queues(conn, a->sq_depth);
-	if (depth > dev->max_qp_wr)
-		depth = dev->max_qp_wr;
-	if (depth > cq_room)
-		depth = cq_room;
-	for (;; depth = depth * 3 / 4) {
-		if (depth < conn->need + 1)
-			return rxfer_fail(EMSGSIZE,
-					  "%s grants too small a send queue: one I/O takes %u "
-					  "entries, and one "
-					  "for the drain",
-					  dev->name, conn->need);
-		rc = create_queues(conn, (uint32_t)depth);
-		if (rc != -ENOMEM && rc != -EINVAL)
-			return rc;
-	}
+	if (most > dev->max_qp_wr)
+		most = dev->max_qp_wr;
+	if (most > dev->max_cqe - rq)
+		most = dev->max_cqe - rq;
+	if (most < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"%s grants too small a send queue: one I/O takes %u entries, and one for the drain",
+			dev->name, conn->need);
+	return create_largest(conn, least, (uint32_t)most);
 }
 
 static int account(struct rxfer_conn *conn)
@@ -254,9 +293,7 @@ static int account(struct rxfer_conn *conn)
 	if (rc == -ERANGE)
 		return rxfer_fail(
 			EINVAL,
-			"--signal %s:%u asks for a completion every %u entries, but the send queue "
-			"has "
-			"%u: it would fill up first; use %s:%u or less, or a larger --sq-depth",
+			"--signal %s:%u asks for a completion every %u entries, but the send queue has %u: it would fill up first; use %s:%u or less, or a larger --sq-depth",
 			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth, a->sig->name,
 			conn->info.sq_depth);
 	if (rc)
@@ -281,12 +318,11 @@ static int setup(struct rxfer_dev *dev, struct rdma_cm_id *id, const struct rxfe
 	conn->id = id;
 	id->context = conn;
 	if (!id->verbs || strcmp(ibv_get_device_name(id->verbs->device), dev->info.name)) {
-		rc = rxfer_fail(ENODEV,
-				"rdma_cm chose device %s for the connection, not %s: do both sit "
-				"on one interface "
-				"or address? Give %s an interface of its own",
-				id->verbs ? ibv_get_device_name(id->verbs->device) : "none",
-				dev->info.name, dev->info.name);
+		rc = rxfer_fail(
+			ENODEV,
+			"rdma_cm chose device %s for the connection, not %s: do both sit on one interface or address? Give %s an interface of its own",
+			id->verbs ? ibv_get_device_name(id->verbs->device) : "none", dev->info.name,
+			dev->info.name);
 		goto fail;
 	}
 	size_io(conn);
@@ -546,7 +582,7 @@ const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
 void rxfer_conn_restart(struct rxfer_conn *conn)
 {
 	memset(&conn->counts, 0, sizeof(conn->counts));
-	conn->sq.peak = 0;
+	conn->sq.peak = rxfer_sq_posted(&conn->sq);
 	conn->sig.forced = 0;
 	conn->sig.signalled = 0;
 }

@@ -33,8 +33,6 @@ int rxfer_cq_fetch(struct rxfer_conn *conn)
 {
 	int n = ibv_poll_cq(conn->cq, RXFER_WC_BATCH, conn->wc);
 
-	conn->counts.polls++;
-	conn->counts.empty += n == 0;
 	conn->wc_next = 0;
 	conn->wc_count = n > 0 ? n : 0;
 	if (n < 0)
@@ -43,16 +41,14 @@ int rxfer_cq_fetch(struct rxfer_conn *conn)
 	return n;
 }
 
-/* Take one event off the channel and note it with its connection; acknowledged at the end, in one
- * go. */
-static void take_event(struct rxfer_dev *dev)
+/* Take all events off the channel and note them with their connections; acknowledged at the end. */
+static void take_events(struct rxfer_dev *dev)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	if (ibv_get_cq_event(dev->channel, &cq, &context))
-		return;
-	((struct rxfer_conn *)context)->cq_events++;
+	while (!ibv_get_cq_event(dev->channel, &cq, &context))
+		((struct rxfer_conn *)context)->cq_events++;
 }
 
 /*
@@ -81,6 +77,6 @@ int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n
 	if (poll(p, 2, ms) < 0)
 		return errno == EINTR ? 0 : rxfer_fail(errno, "poll: %m");
 	if (p[0].revents & POLLIN)
-		take_event(dev);
+		take_events(dev);
 	return p[1].revents != 0;
 }

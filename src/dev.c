@@ -12,7 +12,9 @@
  * one that knows: each local address is bound once, and the device that it lands on noted.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -23,7 +25,7 @@
 #include <unistd.h>
 #include "reg.h"
 
-/* Software devices have no parent device with a driver; their vendor ids tell them (kernel:
+/* Software devices have no driver of a bus; their vendor ids tell them (kernel:
  * rxe_param.h, siw.h). */
 static const struct {
 	uint32_t vendor_id;
@@ -38,21 +40,23 @@ static void read_driver(struct rxfer_dev_info *info, const struct ibv_device_att
 	const char *name;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/driver", info->name);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n > 0) {
-		link[n] = '\0';
-		name = strrchr(link, '/');
-		snprintf(info->driver, sizeof(info->driver), "%.31s", name ? name + 1 : link);
-		return;
-	}
+	/* First by vendor: some kernels give a software device the parent of its network interface.
+	 */
 	for (size_t i = 0; i < sizeof(software_vendors) / sizeof(software_vendors[0]); i++) {
 		if (attr->vendor_id == software_vendors[i].vendor_id) {
 			snprintf(info->driver, sizeof(info->driver), "%s",
 				 software_vendors[i].driver);
 			info->software = true;
+			return;
 		}
 	}
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/driver", info->name);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n <= 0)
+		return;
+	link[n] = '\0';
+	name = strrchr(link, '/');
+	snprintf(info->driver, sizeof(info->driver), "%.31s", name ? name + 1 : link);
 }
 
 /* One line of a sysfs file of the device, without its end; "" where there is none. */
@@ -90,12 +94,13 @@ static const char *port_state(enum ibv_port_state state)
 	}
 }
 
-static void read_port(struct ibv_context *verbs, struct rxfer_dev_info *info)
+static void read_port(struct ibv_context *verbs, struct rxfer_dev_info *info, uint8_t number)
 {
 	struct ibv_port_attr port;
 
-	if (ibv_query_port(verbs, 1, &port)) {
-		snprintf(info->state, sizeof(info->state), "no port 1");
+	info->port = number;
+	if (ibv_query_port(verbs, number, &port)) {
+		snprintf(info->state, sizeof(info->state), "no port %u", number);
 		return;
 	}
 	snprintf(info->state, sizeof(info->state), "%s", port_state(port.state));
@@ -135,24 +140,27 @@ static int read_info(struct ibv_context *verbs, struct rxfer_dev_info *info)
 	read_driver(info, &attr);
 	read_sysfs(info->name, "device/numa_node", text, sizeof(text));
 	info->numa_node = text[0] ? atoi(text) : -1;
-	read_port(verbs, info);
+	read_port(verbs, info, 1);
 	return 0;
 }
 
 /* ---- Addresses ---- */
 
-/* The device that rdma_cm binds this local address to; "" for none. */
-static void device_of_addr(struct rdma_event_channel *events, struct sockaddr *addr, char *name,
-			   size_t size)
+/* The device and port that rdma_cm binds this local address to; 0 for none. */
+static uint8_t device_of_addr(struct rdma_event_channel *events, struct sockaddr *addr, char *name,
+			      size_t size)
 {
 	struct rdma_cm_id *id;
+	uint8_t port = 0;
 
-	name[0] = '\0';
 	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP))
-		return;
-	if (!rdma_bind_addr(id, addr) && id->verbs)
+		return 0;
+	if (!rdma_bind_addr(id, addr) && id->verbs) {
 		snprintf(name, size, "%s", ibv_get_device_name(id->verbs->device));
+		port = id->port_num;
+	}
 	rdma_destroy_id(id);
+	return port;
 }
 
 static bool usable(const struct ifaddrs *a)
@@ -165,13 +173,14 @@ static bool usable(const struct ifaddrs *a)
 	       !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr);
 }
 
-static void note_addr(struct rxfer_dev_info *info, struct sockaddr_storage *out,
+/* The first address, IPv4 if there is any: did this one become it? */
+static bool note_addr(struct rxfer_dev_info *info, struct sockaddr_storage *out,
 		      const struct ifaddrs *a)
 {
 	bool v4 = a->ifa_addr->sa_family == AF_INET;
 
 	if (info->addr[0] && !(v4 && out->ss_family == AF_INET6))
-		return; /* the first one, IPv4 if there is any */
+		return false;
 	memset(out, 0, sizeof(*out));
 	memcpy(out, a->ifa_addr, v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	inet_ntop(a->ifa_addr->sa_family,
@@ -179,24 +188,27 @@ static void note_addr(struct rxfer_dev_info *info, struct sockaddr_storage *out,
 		     : (void *)&((struct sockaddr_in6 *)a->ifa_addr)->sin6_addr,
 		  info->addr, sizeof(info->addr));
 	snprintf(info->netdev, sizeof(info->netdev), "%s", a->ifa_name);
+	return true;
 }
 
-/* Fill in the addresses of @n devices. */
-static void find_addrs(struct rxfer_dev_info *info, struct sockaddr_storage *addr, unsigned int n)
+/* Fill in the addresses of @n devices, and look at the port that an address belongs to. */
+static void find_addrs(struct ibv_context **verbs, struct rxfer_dev_info *info,
+		       struct sockaddr_storage *addr, unsigned int n)
 {
 	struct rdma_event_channel *events = rdma_create_event_channel();
 	struct ifaddrs *all = NULL;
 	char name[64];
+	uint8_t port;
 
 	if (!events || getifaddrs(&all))
 		goto out;
 	for (struct ifaddrs *a = all; a; a = a->ifa_next) {
 		if (!usable(a))
 			continue;
-		device_of_addr(events, a->ifa_addr, name, sizeof(name));
-		for (unsigned int i = 0; name[0] && i < n; i++)
-			if (!strcmp(name, info[i].name))
-				note_addr(&info[i], &addr[i], a);
+		port = device_of_addr(events, a->ifa_addr, name, sizeof(name));
+		for (unsigned int i = 0; port && i < n; i++)
+			if (!strcmp(name, info[i].name) && note_addr(&info[i], &addr[i], a))
+				read_port(verbs[i], &info[i], port);
 	}
 	freeifaddrs(all);
 out:
@@ -206,12 +218,14 @@ out:
 
 /* ---- Listing and opening ---- */
 
-/* librdmacm's contexts; NULL and *n = 0 where this machine has no device (or no rdma_cm). */
+/* librdmacm's contexts; NULL and *n = 0 where it has none, with errno. */
 static struct ibv_context **get_contexts(unsigned int *n)
 {
 	int count = 0;
-	struct ibv_context **all = rdma_get_devices(&count);
+	struct ibv_context **all;
 
+	errno = 0;
+	all = rdma_get_devices(&count);
 	*n = all && count > 0 ? (unsigned int)count : 0;
 	return all;
 }
@@ -227,7 +241,7 @@ static int describe(struct ibv_context **all, unsigned int n, struct rxfer_dev_i
 	for (unsigned int i = 0; i < n; i++)
 		if (read_info(all[i], &(*info)[i]))
 			snprintf((*info)[i].state, sizeof((*info)[i].state), "no answer");
-	find_addrs(*info, *addr, n);
+	find_addrs(all, *info, *addr, n);
 	return 0;
 no_memory:
 	free(*info);
@@ -251,11 +265,26 @@ int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n)
 	return rc;
 }
 
-static int no_device(void)
+/* Devices that the kernel has and librdmacm does not see: a module or a right is missing. */
+static int no_device(int err)
 {
-	return rxfer_fail(ENODEV,
-			  "no RDMA device on this machine: load its driver, or make a software one "
-			  "with scripts/rxe-up (scripts/quickstart finds a way on any machine)");
+	DIR *dir = opendir("/sys/class/infiniband");
+	const struct dirent *entry;
+	char seen[64] = "";
+
+	while (dir && !seen[0] && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			snprintf(seen, sizeof(seen), "%.63s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (seen[0])
+		return rxfer_fail(
+			ENODEV,
+			"the kernel has RDMA device %s, but rdma_cm cannot open it (%s): load ib_uverbs and rdma_ucm, and allow access to /dev/infiniband",
+			seen, strerror(err ? err : ENODEV));
+	return rxfer_fail(
+		ENODEV,
+		"no RDMA device on this machine: load its driver, or make a software one with scripts/rxe-up (scripts/quickstart finds a way on any machine)");
 }
 
 static int unknown_device(const char *name, const struct rxfer_dev_info *info, unsigned int n)
@@ -280,8 +309,6 @@ static int choose(const char *name, const struct rxfer_dev_info *info, unsigned 
 {
 	unsigned int i;
 
-	if (n == 0)
-		return no_device();
 	for (i = 0; i < n; i++) {
 		bool wanted = name && name[0] ? !strcmp(name, info[i].name)
 					      : info[i].active && info[i].addr[0];
@@ -293,18 +320,16 @@ static int choose(const char *name, const struct rxfer_dev_info *info, unsigned 
 	if (i == n)
 		return rxfer_fail(
 			ENODEV,
-			"none of the %u RDMA devices is active and has an IP address: bring "
-			"a link up, give its interface an address; see rxfer-bench devices",
+			"none of the %u RDMA devices is active and has an IP address: bring a link up, give its interface an address; see rxfer-bench devices",
 			n);
 	if (!info[i].active)
 		return rxfer_fail(ENODEV,
-				  "device %s is not active (port 1 is %s): bring its link up",
-				  info[i].name, info[i].state);
+				  "device %s is not active (port %u is %s): bring its link up",
+				  info[i].name, info[i].port, info[i].state);
 	if (!info[i].addr[0])
 		return rxfer_fail(
 			ENODEV,
-			"device %s has no IP address, and rdma_cm connects by one: give its "
-			"interface an address (after the device exists)",
+			"device %s has no IP address, and rdma_cm connects by one: give its interface an address (after the device exists)",
 			info[i].name);
 	return (int)i;
 }
@@ -317,6 +342,8 @@ static int open_chosen(struct rxfer_dev *dev, const char *name)
 	int i;
 
 	dev->all = get_contexts(&n);
+	if (n == 0)
+		return no_device(errno);
 	i = describe(dev->all, n, &info, &addr);
 	if (i < 0)
 		return i;
@@ -360,6 +387,9 @@ int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **ou
 		rc = rxfer_fail(errno, "event channels on %s: %m", dev->info.name);
 		goto fail;
 	}
+	/* Every wait is ours, with a deadline: reading must never block. */
+	fcntl(dev->channel->fd, F_SETFL, fcntl(dev->channel->fd, F_GETFL) | O_NONBLOCK);
+	fcntl(dev->events->fd, F_SETFL, fcntl(dev->events->fd, F_GETFL) | O_NONBLOCK);
 	*out = dev;
 	return 0;
 fail:
@@ -430,13 +460,10 @@ static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
 
 	if (err == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    limit.rlim_cur != RLIM_INFINITY && pinned + len > limit.rlim_cur)
-		return rxfer_fail(err,
-				  "registering %.2f MiB (%.2f MiB are pinned) exceeds the "
-				  "locked-memory limit of "
-				  "%.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity "
-				  "in a systemd unit) or "
-				  "use less (--depth, --size, --qps)",
-				  mib, (double)pinned / 1048576, (double)limit.rlim_cur / 1048576);
+		return rxfer_fail(
+			err,
+			"registering %.2f MiB (%.2f MiB are pinned) exceeds the locked-memory limit of %.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",
+			mib, (double)pinned / 1048576, (double)limit.rlim_cur / 1048576);
 	return rxfer_fail(err, "ibv_reg_mr of %.2f MiB on %s: %s (%llu regions of %u are in use)",
 			  mib, dev->info.name, strerror(err),
 			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr);
@@ -514,6 +541,8 @@ void rxfer_mem_del(struct rxfer_mem *mem)
 	for (p = &mem->dev->mems; *p != mem; p = &(*p)->next)
 		;
 	*p = mem->next;
+	if (mem->dev->found == mem)
+		mem->dev->found = NULL;
 	if (mem->rights == RXFER_LOCAL)
 		mem->dev->reg->mem_del(mem->dev, mem);
 	else
@@ -526,12 +555,19 @@ uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)
 	return mem->mr ? mem->mr->rkey : 0;
 }
 
+static bool contains(const struct rxfer_mem *m, const char *p, size_t len)
+{
+	return p >= m->base && len <= m->len && (size_t)(p - m->base) <= m->len - len;
+}
+
 struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len)
 {
 	const char *p = addr;
 
+	if (dev->found && contains(dev->found, p, len))
+		return dev->found;
 	for (struct rxfer_mem *m = dev->mems; m; m = m->next)
-		if (p >= m->base && len <= m->len && (size_t)(p - m->base) <= m->len - len)
-			return m;
+		if (contains(m, p, len))
+			return dev->found = m;
 	return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The line that says what failed, kept for each thread; and the clock. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,6 +20,8 @@ int rxfer_fail(int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
+	if (err == 0) /* a library that failed without saying why must not look like a success */
+		err = EIO;
 	return err < 0 ? err : -err;
 }
 

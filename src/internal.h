@@ -29,6 +29,7 @@ struct rxfer_dev {
 		*events; /* rdma_cm events of all its ids; an id's context is its conn */
 	const struct rxfer_reg_ops *reg;
 	struct rxfer_mem *mems;
+	struct rxfer_mem *found; /* by the latest look-up, most likely by the next one too */
 	struct rxfer_dev_counts counts;
 	struct sockaddr_storage addr;
 };
@@ -61,6 +62,7 @@ struct rxfer_conn {
 	struct rxfer_dev *dev;
 	const struct rxfer_reg_ops *reg;
 	void *reg_data; /* the strategy's own */
+	bool reg_open;
 	struct rxfer_sq sq;
 	struct rxfer_sig sig;
 	uint32_t need;	  /* N */
@@ -73,6 +75,7 @@ struct rxfer_conn {
 	uint32_t nio, nfree, ring_mask, ring_head, ring_tail;
 	uint32_t proven; /* every WR before this sequence number is done */
 	uint32_t drains; /* drain WRs in flight: 0 or 1 */
+	uint32_t reads;	 /* READs in flight */
 
 	/* Completions polled and not yet looked at. */
 	struct ibv_wc wc[RXFER_WC_BATCH];

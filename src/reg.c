@@ -119,8 +119,7 @@ int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const stru
 		if (!mem || !mem->mr)
 			return rxfer_fail(
 				EFAULT,
-				"memory at %p, %u bytes, is not registered: declare it by "
-				"rxfer_mem_add()",
+				"memory at %p, %u bytes, is not registered: declare it by rxfer_mem_add()",
 				frag[i].addr, frag[i].len);
 		io->range[i] = (struct rxfer_seg){
 			.addr = (uintptr_t)frag[i].addr,

@@ -56,7 +56,8 @@ struct rxfer_dev_info {
 	char transport[16]; /* "RoCE", "IB", "iWARP" */
 	char netdev[32];
 	char addr[64];	/* the IP address that rdma_cm reaches it by */
-	char state[32]; /* of port 1: "active", "down", ... */
+	uint8_t port;	/* the one that addr belongs to; 1 where there is none */
+	char state[32]; /* of that port: "active", "down", ... */
 	bool active;
 	bool software; /* no hardware behind it */
 	int numa_node; /* -1: unknown */
@@ -191,7 +192,6 @@ struct rxfer_counts {
 	uint64_t posts;	       /* ibv_post_send() calls that posted them */
 	uint64_t cqe;	       /* SQ completions polled */
 	uint64_t recv_cqe;     /* RQ completions polled */
-	uint64_t polls, empty; /* ibv_poll_cq() calls, and those that found nothing */
 	uint64_t copied_bytes; /* linearised */
 	uint64_t aside_sqe, aside_cqe,
 		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */

@@ -122,9 +122,9 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg_check(&c, text, sizeof(text)), 0);
 }
 
-static const char *const wire[] = {"mode",     "op",	 "size",     "frags",	"depth",
-				   "qps",      "verify", "poll",     "timeout", "rnr-retry",
-				   "strategy", "signal", "sq-depth", "iters"};
+static const char *const wire[] = {
+	"duration", "frag-gap", "mode",	   "op",	"size",	    "frags",  "depth",	  "qps",
+	"verify",   "poll",	"timeout", "rnr-retry", "strategy", "signal", "sq-depth", "iters"};
 
 static bool is_wire(const char *name)
 {
@@ -291,15 +291,15 @@ static void test_print(void **state)
 	assert_int_equal(cfg_set(&c, "signal", "every:7", why, sizeof(why)), 0);
 	assert_int_equal(cfg_set(&c, "size", "4096", why, sizeof(why)), 0);
 	assert_int_equal(cfg_set(&c, "op", "write", why, sizeof(why)), 0);
-	assert_int_equal(cfg_set(&c, "frag-gap", "0", why, sizeof(why)), 0);
+	assert_int_equal(cfg_set(&c, "warmup", "0", why, sizeof(why)), 0);
 	assert_int_equal(cfg_set(&c, "verify", "yes", why, sizeof(why)), 0);
 	assert_int_equal(cfg_set(&c, "port", "1", why, sizeof(why)), 0);
 	cfg_print(&c, OPT_RUN, text, sizeof(text));
-	assert_string_equal(text, "op=write size=4k frag-gap=0 signal=every:7 verify=yes");
+	assert_string_equal(text, "op=write size=4k signal=every:7 warmup=0 verify=yes");
 	cfg_print(&c, OPT_RUN | OPT_WIRE, text, sizeof(text));
 	assert_string_equal(text, "op=write size=4k signal=every:7 verify=yes");
 	cfg_print(&c, 0, text, sizeof(text));
-	assert_string_equal(text, "port=1 op=write size=4k frag-gap=0 signal=every:7 verify=yes");
+	assert_string_equal(text, "port=1 op=write size=4k signal=every:7 warmup=0 verify=yes");
 
 	/* The longest there is fits into the 1024 bytes that are promised. */
 	for (i = 0; i < opt_table_count; i++)
