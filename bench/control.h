@@ -17,7 +17,7 @@
 enum message {
 	MSG_HELLO = 1, /* C, S: {version, host, boot} */
 	MSG_CONFIG,    /* C: {options: {name: text}, token}: one run begins */
-	MSG_READY,     /* S: {address, port, memory, key, device, ...}: connect now */
+	MSG_READY,     /* S: {address, port, memory, bytes, key}: connect now */
 	MSG_CONNECTED, /* S: {}: all data connections stand */
 	MSG_START,     /* C: {messages}: what was SENT so far on each QP; counts begin anew */
 	MSG_STARTED,   /* S: {} */

@@ -251,11 +251,11 @@ int runs_execute(const struct opts *o, const struct server_ops *server, void *ar
 	farewell(&s);
 	if (close_reports(&s))
 		rc = rc ? rc : -EIO;
-	if (*runtime->stop)
-		status = EXIT_INTERRUPTED;
-	else if (!rc && s.ok && !s.failed)
+	if (!rc && s.ok && !s.failed)
 		status = 0;
 out:
+	if (*runtime->stop)
+		status = EXIT_INTERRUPTED;
 	disconnect(&s);
 	plan_free(&s.plan);
 	return status;

@@ -120,6 +120,11 @@ breaks() {
 	breaks bench/report_csv.c:3 'sees results' '#include "rxfer.h"'
 }
 
+@test "the program sees the engine by its one header" {
+	breaks bench/main.c:4 'by rxfer.h' '#include "internal.h"'
+	breaks bench/main.c:4 'by rxfer.h' '#include "reg.h"'
+}
+
 @test "only tests include cmocka" {
 	breaks bench/main.c:4 'only the tests' '#include <cmocka.h>'
 }

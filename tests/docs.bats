@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The documentation against the program: what --help and the sources list is in the man page, in
+# the same words, and nothing else is; what is shown as a command line is one.
+
+top="$BATS_TEST_DIRNAME/.."
+man="$top/man/rxfer-bench.1"
+
+setup() {
+	bench=${RXFER_BENCH:-./rxfer-bench}
+	[[ -x $bench ]] || { echo "no program $bench: set RXFER_BENCH"; return 1; }
+}
+
+# same WHAT FILE FILE: equal, and of some length, or what differs.
+same() {
+	[[ $(wc -l <"$2") -ge 3 ]] || { echo "$1: next to nothing was found"; return 1; }
+	diff -u --label "$1, program" --label "$1, documentation" "$2" "$3"
+}
+
+# The lines of a section of the man page.
+section() {
+	awk -v name="$1" '/^\.S[hs] / { on = $0 ~ "^\\.S[hs] " name "$" } on' "$man"
+}
+
+# An option a line: "-s --size client,loopback [1..2g; default 64k]", sorted.
+options_of_help() {
+	local command
+	for command in server client loopback devices; do
+		"$bench" "$command" --help | awk -v command="$command" '
+			/^  (-., |    )--/ { if (text) print text; on = 1
+				letter = substr($0, 3, 1) == "-" ? substr($0, 3, 2) : "-"
+				match($0, /--[a-z-]+/)
+				text = letter " " substr($0, RSTART, RLENGTH) " " command " "; text = text " " $0
+				next }
+			/^$/ { on = 0 }
+			on { sub(/^ +/, " "); text = text $0 }
+			END { print text }' | sed 's/^\([^ ]* [^ ]* [^ ]*\) .*\(\[.*\]\)$/\1 \2/; t; s/^\([^ ]* [^ ]* [^ ]*\) .*/\1/'
+	done | awk '{ key = $1 " " $2; command = $3; sub(/^[^ ]+ [^ ]+ [^ ]+/, "")
+		commands[key] = (key in values ? commands[key] "," : "") command; values[key] = $0 }
+		END { for (key in values) print key " " commands[key] values[key] }' | sort
+}
+
+options_of_man() {
+	section Options | awk '
+		/^\.It Fl/ { if (text) print text
+			letter = $3 ~ /^.$/ ? "-" $3 : "-"
+			match($0, /Fl -[a-z-]+/)
+			text = letter " -" substr($0, RSTART + 3, RLENGTH - 3); commands = 1; next }
+		text && /^\.Bq / { sub(/^\.Bq /, "")
+			if (commands) gsub(/, /, ","); else $0 = "[" $0 "]"
+			text = text " " $0; commands = 0 }
+		END { print text }' | sort
+}
+
+@test "each option is in the man page with its commands, range and default, and no other" {
+	options_of_help >"$BATS_TEST_TMPDIR/help"
+	options_of_man >"$BATS_TEST_TMPDIR/man"
+	same options "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+# The values that --help gives for an option, one a line. "all" of a sweep is no name.
+values_of_help() {
+	options_of_help | sed -n "s/.* --$1 .*\[\(.*\); default.*/\1/p" | sed 's/, all$//; s/, /\n/g'
+}
+
+items_of_man() {
+	section "$1" | sed -n 's/^\.It Cm //p'
+}
+
+@test "each strategy has its paragraph in the man page, in the program's order" {
+	values_of_help strategy >"$BATS_TEST_TMPDIR/help"
+	items_of_man STRATEGIES >"$BATS_TEST_TMPDIR/man"
+	same strategies "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "each signalling policy has its paragraph in the man page" {
+	values_of_help signal >"$BATS_TEST_TMPDIR/help"
+	items_of_man "SIGNALLING POLICIES" >"$BATS_TEST_TMPDIR/man"
+	same policies "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "each output format has its paragraph in the man page" {
+	values_of_help format >"$BATS_TEST_TMPDIR/help"
+	items_of_man "OUTPUT FORMATS" >"$BATS_TEST_TMPDIR/man"
+	same formats "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "each CSV column is in the man page, in the order of the file" {
+	sed -n '/^const struct column result_columns/,/^};/p' "$top/bench/result.c" |
+		sed -n 's/^\t\(SCHEMA\|STATUS\)().*/\L\1/p; s/^\t\(TEXT\|COUNT\|REAL\)(\([^,)]*\).*/\2/p' \
+			>"$BATS_TEST_TMPDIR/code"
+	section "OUTPUT FORMATS" | sed -n 's/^\.It Va //p' >"$BATS_TEST_TMPDIR/man"
+	same columns "$BATS_TEST_TMPDIR/code" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "the commands of --help are those of the man page" {
+	"$bench" help | sed -n 's/^  rxfer-bench \([a-z]*\) .*/\1/p' >"$BATS_TEST_TMPDIR/help"
+	section DESCRIPTION | sed -n 's/^\.It Cm //p' >"$BATS_TEST_TMPDIR/man"
+	same commands "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+# The program's own words of all command lines that are shown, one a line: what stands in a sh block
+# or in an example, from rxfer-bench on and up to a comment, pipe or ampersand.
+# shellcheck disable=SC2016 # backquotes as Markdown has them
+shown() {
+	{
+		sed -n '/^```sh$/,/^```$/p' "$top/README.md" "$top/CONTRIBUTING.md" |
+			sed -e ':a' -e '/\\$/ { N; s/\\\n//; ba' -e '}'
+		sed -n 's/^\.Dl //p' "$man"
+	} | sed -n 's/^.*\brxfer-bench \(\(server\|client\|loopback\|devices\|help\|-\).*\)/\1/p' |
+		sed 's/ *[#|&>].*//'
+}
+
+# Without a device of that name nothing is run: the last --device holds, and what the parser and
+# the rules between options refuse ends with 2. A server would claim its port before that.
+accepted() {
+	local words status=0 want=1
+	read -ra words <<<"$1"
+	case ${words[0]} in
+	client | loopback) words+=(--device no-such-device) ;;
+	server | devices) words+=(--help) want=0 ;;
+	*) want=0 ;;
+	esac
+	output=$("$bench" "${words[@]}" 2>&1) || status=$?
+	if [[ $status != "$want" || ($want == 1 && $output != *"RDMA device"*) ]]; then
+		echo "rxfer-bench $1"
+		echo "exit status $status: $output"
+		return 1
+	fi
+}
+
+@test "the command lines shown in README, CONTRIBUTING and the man page are accepted" {
+	local line n=0
+	while read -r line; do
+		accepted "$line"
+		n=$((n + 1))
+	done < <(shown)
+	((n >= 8)) || { echo "only $n command lines were found"; return 1; }
+}
+
+# shellcheck disable=SC2016 # as above
+names_in() {
+	grep -oE '`(src|bench|tests|man|scripts|results)/[A-Za-z0-9_.*/-]+`' "$1" | tr -d '`' |
+		grep -vE 'NAME|results/local' | sort -u
+}
+
+@test "the files that README, ARCHITECTURE and CONTRIBUTING name are there" {
+	local doc name n=0
+	[[ -e $top/.ci/run ]] || skip "a release has fewer files than the source tree"
+	for doc in README ARCHITECTURE CONTRIBUTING; do
+		while read -r name; do
+			n=$((n + 1))
+			compgen -G "$top/$name" >/dev/null || { echo "$doc.md names $name"; return 1; }
+		done < <(names_in "$top/$doc.md")
+	done
+	((n >= 40)) || { echo "only $n names were found"; return 1; }
+}
+
+@test "each source file is in ARCHITECTURE" {
+	local file base missing=()
+	for file in "$top"/src/*.[ch] "$top"/bench/*.[ch]; do
+		base=${file##*/}
+		[[ $base == reg_list.h ]] || grep -qF "$base" "$top/ARCHITECTURE.md" || missing+=("$base")
+	done
+	((${#missing[@]} == 0)) || { echo "not in ARCHITECTURE.md: ${missing[*]}"; return 1; }
+}
