@@ -260,26 +260,6 @@ static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_
 	return conn->reg->map(conn, io, local, n);
 }
 
-static int post(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
-		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
-		unsigned int flags)
-{
-	int rc;
-
-	io->aside = flags & RXFER_ASIDE;
-	rc = map(conn, io, local, nlocal);
-	if (rc) {
-		rxfer_sq_release(&conn->sq, conn->need);
-		return rc;
-	}
-	build(conn, io, remote, nremote);
-	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
-	 * as long as the QP. */
-	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
-	conn->nfree--;
-	return submit(conn, io, flags);
-}
-
 /* A free I/O with N credits, or why there is none. */
 static int take_io(struct rxfer_conn *conn, uint32_t nlocal, uint32_t nremote, struct rxfer_io **io)
 {
@@ -296,34 +276,6 @@ static int take_io(struct rxfer_conn *conn, uint32_t nlocal, uint32_t nremote, s
 	return rxfer_sq_reserve(&conn->sq, conn->need);
 }
 
-int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
-		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
-		    unsigned int flags)
-{
-	struct rxfer_io *io;
-	int rc = take_io(conn, nlocal, nremote, &io);
-
-	if (rc)
-		return rc;
-	io->op = RXFER_READ;
-	io->id = id;
-	return post(conn, io, local, nlocal, remote, nremote, flags);
-}
-
-int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
-		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
-		     unsigned int flags)
-{
-	struct rxfer_io *io;
-	int rc = take_io(conn, nlocal, nremote, &io);
-
-	if (rc)
-		return rc;
-	io->op = RXFER_WRITE;
-	io->id = id;
-	return post(conn, io, local, nlocal, remote, nremote, flags);
-}
-
 /* Gather fragments by copy into the I/O's staging buffer, which then is the one fragment. */
 static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
 		      uint32_t n)
@@ -338,22 +290,55 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	conn->counts.copied_bytes += io->staging.len;
 }
 
-int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
-		    uint64_t id, unsigned int flags)
+/* One I/O, from its two lists to the device. */
+static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
+		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		unsigned int flags)
 {
-	struct rxfer_io *io;
-	int rc = take_io(conn, nlocal, 0, &io);
+	struct rxfer_io *io = NULL;
+	int rc = take_io(conn, nlocal, nremote, &io);
 
 	if (rc)
 		return rc;
-	io->op = RXFER_SEND;
+	io->op = op;
 	io->id = id;
-	if (conn->staging && nlocal > conn->sge_max) {
+	io->aside = flags & RXFER_ASIDE;
+	if (op == RXFER_SEND && conn->staging && nlocal > conn->sge_max) {
 		linearise(conn, io, local, nlocal);
 		local = &io->staging;
 		nlocal = 1;
 	}
-	return post(conn, io, local, nlocal, NULL, 0, flags);
+	rc = map(conn, io, local, nlocal);
+	if (rc) {
+		rxfer_sq_release(&conn->sq, conn->need);
+		return rc;
+	}
+	build(conn, io, remote, nremote);
+	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
+	 * as long as the QP. */
+	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
+	conn->nfree--;
+	return submit(conn, io, flags);
+}
+
+int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		    unsigned int flags)
+{
+	return post(conn, RXFER_READ, local, nlocal, remote, nremote, id, flags);
+}
+
+int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
+		     unsigned int flags)
+{
+	return post(conn, RXFER_WRITE, local, nlocal, remote, nremote, id, flags);
+}
+
+int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+		    uint64_t id, unsigned int flags)
+{
+	return post(conn, RXFER_SEND, local, nlocal, NULL, 0, id, flags);
 }
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
