@@ -36,21 +36,28 @@ struct header {
 
 /* ---- Bytes ---- */
 
+static int wait_over(const struct control *c, const struct rxfer_wait *wait)
+{
+	if (wait->stop && *wait->stop)
+		return rxfer_fail(EINTR, "interrupted");
+	if (rxfer_now() >= wait->deadline)
+		return rxfer_fail(
+			ETIMEDOUT,
+			"no answer from %s in time: is it stopped, or no rxfer-bench of this version? (--timeout)",
+			c->peer);
+	return 0;
+}
+
 /* Wait for @events. 0, -ETIMEDOUT or -EINTR. */
 static int wait_for(const struct control *c, short events, const struct rxfer_wait *wait)
 {
 	struct pollfd p = {.fd = c->fd, .events = events};
 
 	for (;;) {
-		uint64_t now = rxfer_now();
+		int rc = wait_over(c, wait);
 
-		if (wait->stop && *wait->stop)
-			return rxfer_fail(EINTR, "interrupted");
-		if (now >= wait->deadline)
-			return rxfer_fail(
-				ETIMEDOUT,
-				"no answer from %s in time: is it stopped, or no rxfer-bench of this version? (--timeout)",
-				c->peer);
+		if (rc)
+			return rc;
 		if (poll(&p, 1, 50) > 0)
 			return 0;
 	}
@@ -207,6 +214,9 @@ int control_recv(struct control *c, enum message *type, json_t **body,
 		if (rc || *type != MSG_ALIVE)
 			return rc;
 		json_decref(*body);
+		rc = wait_over(c, wait); /* a peer that says only that must not hold us for ever */
+		if (rc)
+			return rc;
 	}
 }
 
@@ -261,10 +271,14 @@ int control_reason(struct control *c, int rc)
 
 void control_fail(struct control *c, const struct rxfer_wait *wait)
 {
-	char reason[400];
+	char reason[512], sent[400];
 
 	snprintf(reason, sizeof(reason), "%s", rxfer_error());
-	control_send(c, MSG_FAIL, json_pack("{s:s}", "reason", reason), wait);
+	snprintf(sent, sizeof(sent), "%.399s", reason);
+	for (char *p = sent; *p; p++)
+		if ((unsigned char)*p >= 0x80)
+			*p = '?'; /* JSON takes no text but UTF-8; this may be cut, or foreign */
+	control_send(c, MSG_FAIL, json_pack("{s:s}", "reason", sent), wait);
 	rxfer_fail(EIO, "%s", reason);
 }
 

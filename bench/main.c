@@ -91,7 +91,7 @@ static int print_help(const struct command *c)
 {
 	printf("usage: rxfer-bench %s\n%s\n\noptions:\n", c->synopsis, c->summary);
 	opts_help(c->id, stdout);
-	return fflush(stdout) ? EXIT_RUN_FAILED : 0;
+	return 0;
 }
 
 static int help(const char *about)
@@ -124,10 +124,8 @@ static int run(const struct command *c, int argc, char **argv)
 	return status;
 }
 
-int main(int argc, char **argv)
+static int dispatch(const char *word, int argc, char **argv)
 {
-	const char *word = argc > 1 ? argv[1] : NULL;
-
 	if (!word) {
 		print_usage(stderr);
 		return EXIT_USAGE;
@@ -141,4 +139,15 @@ int main(int argc, char **argv)
 	if (!find(word))
 		return unknown(word);
 	return run(find(word), argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+	int status = dispatch(argc > 1 ? argv[1] : NULL, argc, argv);
+
+	if ((fflush(stdout) || ferror(stdout)) && status == 0) {
+		complain("writing to stdout: %m");
+		status = EXIT_RUN_FAILED;
+	}
+	return status;
 }

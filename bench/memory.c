@@ -66,7 +66,7 @@ int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct are
 {
 	int rc;
 
-	*out = (struct area){.len = len};
+	*out = (struct area){0};
 	if (len == 0)
 		return 0;
 	if (len > memory_available() / 4 * 3)
@@ -74,6 +74,7 @@ int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct are
 			ENOMEM,
 			"%.1f MiB of memory are needed at once and %.1f MiB are available: use less (--depth, --size, --qps)",
 			(double)len / 1048576, (double)memory_available() / 1048576);
+	out->len = len;
 	out->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (out->base == MAP_FAILED) {
 		*out = (struct area){0};

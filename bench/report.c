@@ -266,9 +266,13 @@ static int open_replacing(struct report *r)
 
 static int open_appending(struct report *r)
 {
+	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC;
 	struct stat st;
 
-	r->fd = open(r->path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC, 0666);
+	r->fd = open(r->path, flags | O_EXCL, 0666);
+	r->created = r->fd >= 0;
+	if (r->fd < 0 && errno == EEXIST)
+		r->fd = open(r->path, flags, 0666);
 	if (r->fd < 0)
 		return -errno;
 	if (fstat(r->fd, &st))
@@ -293,6 +297,8 @@ static void report_free(struct report *r)
 		close(r->fd);
 	if (r->temp)
 		unlink(r->temp);
+	if (r->created)
+		unlink(r->path);
 	free(r->temp);
 	free(r->target);
 	free(r->varies);
@@ -366,6 +372,7 @@ int report_close(struct report *r, bool keep, char *error, unsigned int error_si
 	int err;
 
 	r->keep = keep;
+	r->created = r->created && !keep && r->rows == 0;
 	err = r->ops->end(r);
 	if (!err && keep && r->temp)
 		err = replace_target(r);

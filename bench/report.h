@@ -53,7 +53,8 @@ int report_row(struct report *r, const struct result *result, char *error, unsig
 
 /**
  * report_close() - end and close; frees @r in any case. With @keep false a format that is only
- * whole at its end (json) leaves what was there before. Returns 0 or -errno, words @error.
+ * whole at its end (json) leaves what was there before, and a file that was made for rows that
+ * never came goes again. Returns 0 or -errno, words @error.
  */
 int report_close(struct report *r, bool keep, char *error, unsigned int error_size);
 

@@ -15,6 +15,7 @@
  * @fd:       where text goes: the file itself, or what will be renamed to @target
  * @target:   owned; the file to replace at the end, NULL where @fd is the real thing
  * @temp:     owned; the name of @fd while @target is set
+ * @created:  @path is new, and goes again should nothing come to stand in it
  * @appended: the file had something in it already
  * @keep:     while ending: whether the report shall stay
  * @opts:     owned; the options of the invocation
@@ -31,6 +32,7 @@ struct report {
 	int fd;
 	char *target;
 	char *temp;
+	bool created;
 	bool appended;
 	bool keep;
 	char *opts;

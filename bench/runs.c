@@ -31,7 +31,7 @@ struct sweep {
 	uint64_t shown; /* when a progress line was last written */
 	bool terminal;	/* stderr is one */
 	bool showing;
-	unsigned int ok, failed;
+	unsigned int ok, failed, rows;
 };
 
 void complain(const char *format, ...)
@@ -104,6 +104,7 @@ static int write_row(struct sweep *s, const struct result *r)
 	char error[512];
 	int rc = 0;
 
+	s->rows++;
 	for (unsigned int i = 0; i < s->reports; i++) {
 		if (report_row(s->report[i], r, error, sizeof(error))) {
 			complain("%s", error);
@@ -119,7 +120,7 @@ static int close_reports(struct sweep *s)
 	int rc = 0;
 
 	for (unsigned int i = 0; i < s->reports; i++) {
-		if (report_close(s->report[i], s->ok + s->failed > 0, error, sizeof(error))) {
+		if (report_close(s->report[i], s->rows > 0, error, sizeof(error))) {
 			complain("%s", error);
 			rc = -EIO;
 		}

@@ -99,19 +99,23 @@ static int unhex(const char *text, uint8_t *bytes, size_t n)
 int config_from_json(const json_t *body, struct cfg *cfg, uint8_t token[RXFER_TOKEN_BYTES])
 {
 	json_t *options = json_object_get(body, "options"), *value;
-	char text[2 * RXFER_TOKEN_BYTES + 1], why[256];
+	char text[2 * RXFER_TOKEN_BYTES + 1], why[256], clean[CLEAN_TEXT];
 	const char *name;
 	int rc = control_text(body, "token", text, sizeof(text));
 
 	if (rc)
 		return rc;
-	if (strlen(text) != 2 * RXFER_TOKEN_BYTES || unhex(text, token, RXFER_TOKEN_BYTES))
+	if (json_string_length(json_object_get(body, "token")) != 2 * RXFER_TOKEN_BYTES ||
+	    unhex(text, token, RXFER_TOKEN_BYTES))
 		return rxfer_fail(EBADMSG, "the client's token is malformed");
+	if (!json_is_object(options))
+		return rxfer_fail(EBADMSG, "the client's message lacks the object options");
 	cfg_init(cfg);
 	json_object_foreach(options, name, value)
 	{
 		if (!json_is_string(value))
-			return rxfer_fail(EBADMSG, "the client's option %s is no text", name);
+			return rxfer_fail(EBADMSG, "the client's option %s is no text",
+					  text_clean(name, clean, sizeof(clean)));
 		if (cfg_set(cfg, name, json_string_value(value), why, sizeof(why)))
 			return rxfer_fail(EINVAL, "the client's options: %s", why);
 	}
@@ -183,8 +187,14 @@ int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps)
 	if (json_array_size(list) != qps)
 		return rxfer_fail(EBADMSG, "the client counts messages on %zu QPs, there are %llu",
 				  json_array_size(list), (unsigned long long)qps);
-	for (uint64_t qp = 0; qp < qps; qp++)
-		messages[qp] = (uint64_t)json_integer_value(json_array_get(list, qp));
+	for (uint64_t qp = 0; qp < qps; qp++) {
+		const json_t *count = json_array_get(list, qp);
+
+		if (!json_is_integer(count) || json_integer_value(count) < 0)
+			return rxfer_fail(EBADMSG, "the client's messages on QP %llu are no count",
+					  (unsigned long long)qp);
+		messages[qp] = (uint64_t)json_integer_value(count);
+	}
 	return 0;
 }
 

@@ -245,41 +245,63 @@ static int create_largest(struct rxfer_conn *conn, uint32_t least, uint32_t most
 	return create_queues(conn, least);
 }
 
+/* The depth that never makes an I/O with a free slot wait; every:K counts on K entries besides. */
+static uint32_t default_depth(const struct rxfer_conn *conn)
+{
+	uint64_t depth = 2ull * conn->need * conn->attr.slots + 1;
+
+	if (depth <= conn->attr.sig_arg)
+		depth = conn->attr.sig_arg + 1ull;
+	return depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
+}
+
+/* Is a send queue possible at all that holds one I/O, and the depth that was asked for? */
+static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most)
+{
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	uint32_t asked = conn->attr.sq_depth, least = conn->need + 1;
+
+	if (asked && asked < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
+			asked, conn->need, least);
+	if (asked > most)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %u RECVs): use --sq-depth %u or less",
+			asked, dev->name, dev->max_qp_wr, dev->max_cqe, rq, most);
+	if (most < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"%s grants too small a send queue: one I/O takes %u entries, and one for the drain: use fewer --frags",
+			dev->name, conn->need);
+	return 0;
+}
+
 /* An explicit depth is had or refused; the default is what the device can give. */
 static int size_queues(struct rxfer_conn *conn)
 {
-	const struct rxfer_conn_attr *a = &conn->attr;
 	const struct rxfer_dev_info *dev = &conn->dev->info;
-	uint32_t rq = a->rq_depth ? a->rq_depth : 1, least = conn->need + 1;
-	uint64_t wanted = 2ull * conn->need * a->slots + 1, most = wanted;
+	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
+	uint32_t wanted = default_depth(conn), most;
+	int rc;
 
 	conn->info.need = conn->need;
-	conn->info.sq_wanted = wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
+	conn->info.sq_wanted = wanted;
 	conn->info.sge_per_wr = conn->sge_max;
 	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
 		return rxfer_fail(
 			EMSGSIZE,
-			"%u RECVs are needed and %s takes %u (max_qp_wr %u, max_cqe %u): use less (--depth, --frags)",
-			rq, dev->name,
-			dev->max_qp_wr < dev->max_cqe ? dev->max_qp_wr : dev->max_cqe - 1,
-			dev->max_qp_wr, dev->max_cqe);
-	if (a->sq_depth && a->sq_depth < least)
-		return rxfer_fail(
-			EMSGSIZE,
-			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
-			a->sq_depth, conn->need, least);
-	if (a->sq_depth)
-		return create_queues(conn, a->sq_depth);
-	if (most > dev->max_qp_wr)
-		most = dev->max_qp_wr;
-	if (most > dev->max_cqe - rq)
-		most = dev->max_cqe - rq;
-	if (most < least)
-		return rxfer_fail(
-			EMSGSIZE,
-			"%s grants too small a send queue: one I/O takes %u entries, and one for the drain",
-			dev->name, conn->need);
-	return create_largest(conn, least, (uint32_t)most);
+			"%u RECVs are more than %s can have (max_qp_wr %u, max_cqe %u): use less (--depth, --frags)",
+			rq, dev->name, dev->max_qp_wr, dev->max_cqe);
+	most = dev->max_cqe - rq < dev->max_qp_wr ? dev->max_cqe - rq : dev->max_qp_wr;
+	rc = check_depth(conn, rq, most);
+	if (rc)
+		return rc;
+	if (conn->attr.sq_depth)
+		return create_queues(conn, conn->attr.sq_depth);
+	return create_largest(conn, conn->need + 1, wanted < most ? wanted : most);
 }
 
 static int account(struct rxfer_conn *conn)

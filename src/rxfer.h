@@ -155,8 +155,8 @@ struct rxfer_shape {
 /**
  * struct rxfer_conn_attr - a connection to be.
  * @slots:     I/Os in flight
- * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1, or the most that the device
- * takes
+ * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
+ * the most that the device takes
  * @rq_depth:  RECVs posted at most
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
@@ -177,7 +177,7 @@ struct rxfer_conn_attr {
 /* struct rxfer_conn_info - what became of it. */
 struct rxfer_conn_info {
 	uint32_t need;	    /* N: credits of one I/O, its worst case */
-	uint32_t sq_wanted; /* 2 * N * slots + 1 */
+	uint32_t sq_wanted; /* the default, whatever the device takes */
 	uint32_t sq_depth;  /* what is counted against */
 	uint32_t sqe_max;   /* what the device granted */
 	uint32_t sq_peak;   /* most SQEs posted at once */

@@ -37,10 +37,23 @@ static void take_remote(struct rxfer_cut *cut, struct rxfer_piece *piece)
 	cut->remote_off += piece->local.len;
 }
 
+/* Empty pieces carry nothing, and become nothing. */
+static void skip_empty(struct rxfer_cut *cut)
+{
+	while (cut->local != cut->local_end && cut->local->len == 0)
+		cut->local++;
+	while (cut->remote != cut->remote_end && cut->remote->len == 0) {
+		cut->remote++;
+		cut->sge_left = 0;
+	}
+}
+
 bool rxfer_cut_next(struct rxfer_cut *cut, struct rxfer_piece *piece)
 {
-	const struct rxfer_seg *l = cut->local;
+	const struct rxfer_seg *l;
 
+	skip_empty(cut);
+	l = cut->local;
 	if (l == cut->local_end || (cut->remote && cut->remote == cut->remote_end))
 		return false;
 	piece->local.addr = l->addr + cut->local_off;

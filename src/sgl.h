@@ -40,7 +40,7 @@ struct rxfer_piece {
 void rxfer_cut_init(struct rxfer_cut *cut, const struct rxfer_seg *local, uint32_t nlocal,
 		    const struct rxfer_seg *remote, uint32_t nremote, uint32_t sge_max);
 
-/** rxfer_cut_next() - the next SGE; false at the end of either list. */
+/** rxfer_cut_next() - the next SGE, never an empty one; false at the end of either list. */
 bool rxfer_cut_next(struct rxfer_cut *cut, struct rxfer_piece *piece);
 
 /**

@@ -172,7 +172,8 @@ static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 		*sge = (struct ibv_sge){piece.local.addr, piece.local.len, piece.local.key};
 		io->bytes += piece.local.len;
 	}
-	wr->next = NULL;
+	if (wr >= io->wr)
+		wr->next = NULL;
 	io->nwr = (uint32_t)(wr - io->wr) + 1;
 }
 
@@ -314,6 +315,12 @@ static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfe
 		return rc;
 	}
 	build(conn, io, remote, nremote);
+	if (io->nwr == 0) {
+		if (!io->aside)
+			conn->reg->unmap(conn, io);
+		rxfer_sq_release(&conn->sq, conn->need);
+		return rxfer_fail(EINVAL, "an I/O of no bytes");
+	}
 	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
 	 * as long as the QP. */
 	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
