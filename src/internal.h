@@ -105,6 +105,9 @@ struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t
 int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* qp.c: queue pair, completion queue and accounts; needs conn->dev, reg, attr, id. */
+int rxfer_qp_create(struct rxfer_conn *conn);
+
 /* cq.c */
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);
 void rxfer_cq_destroy(struct rxfer_conn *conn);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The queues of a connection, sized by the rules of the send queue: N from the shape of its I/Os,
+ * the depth from N and the slots, a completion queue that holds both queues, and the account on
+ * top.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reg.h"
+
+/* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
+static void size_io(struct rxfer_conn *conn)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	const struct rxfer_dev_info *info = &conn->dev->info;
+	uint32_t device = s->op == RXFER_READ ? info->max_sge_rd : info->max_sge;
+	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
+	struct rxfer_need extra = conn->reg->need(conn->dev, s);
+	uint32_t data;
+
+	conn->sge_max = conn->reg->sge_per_wr ? conn->reg->sge_per_wr : device;
+	if (conn->sge_max > device)
+		conn->sge_max = device;
+	if (conn->sge_max > pieces)
+		conn->sge_max = pieces;
+	if (s->op == RXFER_SEND && conn->reg->sge_per_wr == 0)
+		data = 1; /* one message; more pieces than SGEs are linearised */
+	else
+		data = rxfer_cut_worst(s->frags, s->op == RXFER_SEND ? 0 : s->segments,
+				       conn->sge_max);
+	conn->need = data + extra.at_submit + extra.later;
+	conn->later = extra.later;
+}
+
+static int create_queues(struct rxfer_conn *conn, uint32_t depth)
+{
+	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
+	struct ibv_qp_init_attr qp = {.qp_type = IBV_QPT_RC};
+	int rc = rxfer_cq_create(conn, depth + rq);
+
+	if (rc)
+		return rc;
+	qp.send_cq = qp.recv_cq = conn->cq;
+	qp.cap.max_send_wr = depth;
+	qp.cap.max_recv_wr = rq;
+	qp.cap.max_send_sge = conn->sge_max;
+	qp.cap.max_recv_sge = 1;
+	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
+		rc = rxfer_fail(
+			errno,
+			"creating a queue pair on %s with %u send entries of %u SGEs and %u receive entries (max_qp_wr %u, max_qp %u): %m",
+			conn->dev->info.name, depth, conn->sge_max, rq, conn->dev->info.max_qp_wr,
+			conn->dev->info.max_qp);
+		rxfer_cq_destroy(conn);
+		return rc;
+	}
+	conn->info.sqe_max = qp.cap.max_send_wr;
+	conn->info.sq_depth = depth;
+	return 0;
+}
+
+static void destroy_queues(struct rxfer_conn *conn)
+{
+	rdma_destroy_qp(conn->id);
+	rxfer_cq_destroy(conn);
+}
+
+/* The largest depth in [@least, @most] that the device takes; @most itself at the first try if it
+ * does. */
+static int create_largest(struct rxfer_conn *conn, uint32_t least, uint32_t most)
+{
+	int rc = create_queues(conn, most);
+
+	if (rc != -ENOMEM && rc != -EINVAL)
+		return rc;
+	most--;
+	while (least < most) {
+		uint32_t middle = most - (most - least) / 2;
+
+		rc = create_queues(conn, middle);
+		if (rc == 0) {
+			destroy_queues(conn);
+			least = middle;
+		} else if (rc == -ENOMEM || rc == -EINVAL) {
+			most = middle - 1;
+		} else {
+			return rc;
+		}
+	}
+	return create_queues(conn, least);
+}
+
+/* The depth that never makes an I/O with a free slot wait; every:K counts on K entries besides. */
+static uint32_t default_depth(const struct rxfer_conn *conn)
+{
+	uint64_t depth = 2ull * conn->need * conn->attr.slots + 1;
+
+	if (depth <= conn->attr.sig_arg)
+		depth = conn->attr.sig_arg + 1ull;
+	return depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
+}
+
+/* Is a send queue possible at all that holds one I/O, and the depth that was asked for? */
+static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most)
+{
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	uint32_t asked = conn->attr.sq_depth, least = conn->need + 1;
+
+	if (asked && asked < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
+			asked, conn->need, least);
+	if (asked > most)
+		return rxfer_fail(
+			EMSGSIZE,
+			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %u RECVs): use --sq-depth %u or less",
+			asked, dev->name, dev->max_qp_wr, dev->max_cqe, rq, most);
+	if (most < least)
+		return rxfer_fail(
+			EMSGSIZE,
+			"%s grants too small a send queue: one I/O takes %u entries, and one for the drain: use fewer --frags",
+			dev->name, conn->need);
+	return 0;
+}
+
+/* An explicit depth is had or refused; the default is what the device can give. */
+static int size_queues(struct rxfer_conn *conn)
+{
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
+	uint32_t wanted = default_depth(conn), most;
+	int rc;
+
+	conn->info.need = conn->need;
+	conn->info.sq_wanted = wanted;
+	conn->info.sge_per_wr = conn->sge_max;
+	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
+		return rxfer_fail(
+			EMSGSIZE,
+			"%u RECVs are more than %s can have (max_qp_wr %u, max_cqe %u): use less (--depth, --frags)",
+			rq, dev->name, dev->max_qp_wr, dev->max_cqe);
+	most = dev->max_cqe - rq < dev->max_qp_wr ? dev->max_cqe - rq : dev->max_qp_wr;
+	rc = check_depth(conn, rq, most);
+	if (rc)
+		return rc;
+	if (conn->attr.sq_depth)
+		return create_queues(conn, conn->attr.sq_depth);
+	return create_largest(conn, conn->need + 1, wanted < most ? wanted : most);
+}
+
+static int account(struct rxfer_conn *conn)
+{
+	const struct rxfer_conn_attr *a = &conn->attr;
+	int rc = rxfer_sq_init(&conn->sq, conn->info.sq_depth);
+
+	if (!rc)
+		rc = rxfer_sig_init(&conn->sig, a->sig, a->sig_arg, conn->info.sq_depth, a->slots,
+				    conn->need);
+	if (rc == -ERANGE)
+		return rxfer_fail(
+			EINVAL,
+			"--signal %s:%u asks for a completion every %u entries, but the send queue has %u: it would fill up first; use %s:%u or less, or a larger --sq-depth",
+			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth, a->sig->name,
+			conn->info.sq_depth);
+	if (rc)
+		return rxfer_fail(rc, "the send queue's account: %s", strerror(-rc));
+	return rxfer_sq_reserve(&conn->sq, 1); /* the drain WR's, for good */
+}
+
+int rxfer_qp_create(struct rxfer_conn *conn)
+{
+	int rc;
+
+	size_io(conn);
+	rc = size_queues(conn);
+	return rc ? rc : account(conn);
+}
