@@ -415,6 +415,8 @@ static const char *remedy(enum ibv_wc_status status)
 		return "the peer had no RECV posted";
 	case IBV_WC_REM_ACCESS_ERR:
 		return "the peer's memory is not open to us there: key revoked, or out of bounds";
+	case IBV_WC_LOC_QP_OP_ERR:
+		return "the device could not carry it out: is its link up?";
 	case IBV_WC_LOC_PROT_ERR:
 		return "our own memory is not registered for it";
 	case IBV_WC_WR_FLUSH_ERR:

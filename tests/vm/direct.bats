@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Direct mode over real software RDMA, both ends in one process: whatever the shape of an I/O, it
+# arrives byte by byte. --rnr-retry 0: a SEND that meets no RECV fails at once, instead of hiding.
+
+# What bench.bash sets and reads; perl and awk in single quotes.
+# shellcheck disable=SC2154,SC2034,SC2016,SC2028,SC2030,SC2031
+bats_require_minimum_version 1.5.0
+load bench
+
+@test "one registration per I/O, half the completions, verified: one row, which says so" {
+	loop 1 --mode direct --op write --strategy per-io -s 64k -n 1000 --signal half --verify
+	rows "$out_file" 1 'f("strategy") == "per-io" && f("mode") == "direct" && f("op") == "write" \
+		&& f("bytes") == 65536 && f("iterations") == 1000 && f("signal") == "half" \
+		&& f("verify") == "yes" && f("partial") == "no" && f("seconds") > 0 \
+		&& f("samples") > 0 && f("lat_min_us") > 0 && f("lat_max_us") >= f("lat_p50_us") \
+		&& f("bw_avg_MiBps") > 0 && f("device") == "'"$DEVICE"'"'
+}
+
+# Of a SEND beyond the device's SGEs too (33 and 100 fragments): it is gathered by copy.
+@test "every operation, strategy and number of fragments, sizes even and odd, with gaps and without" {
+	loop 90 --op all --strategy all -s 4097 --frags 1,3,16,33,100 --frag-gap 0,13 --depth 4 -n 6 \
+		--warmup 1 --verify --rnr-retry 0
+	rows "$out_file" 90 'f("iterations") == 6 && f("verify") == "yes"'
+	loop 18 --op all --strategy all -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
+		--verify --rnr-retry 0
+}
+
+@test "I/Os of one byte" {
+	loop 9 --op all --strategy all -s 1 --depth 4 -n 50 --verify --rnr-retry 0
+	rows "$out_file" 9 'f("bytes") == 1 && f("iterations") == 50'
+}
+
+@test "fragments of one byte each, as many as there may be" {
+	loop 3 --op all -s 1024 --frags 1024 --frag-gap 1 --depth 2 -n 5 --verify --rnr-retry 0
+	loop 1 --op send --strategy multi-wr -s 1024 --frags 1024 --frag-gap 0 --depth 1 -n 2 \
+		--verify --rnr-retry 0
+}
+
+@test "a megabyte, and the largest message that the device takes" {
+	loop 3 --op all --strategy per-io -s 1m --frags 16 --depth 3 -n 4 --warmup 0 --verify --rnr-retry 0
+	loop 1 --op send -s 8m --depth 1 -n 1 --warmup 0 --verify --rnr-retry 0
+}
+
+@test "several queue pairs, every signalling policy" {
+	loop 12 --op all --strategy per-io --signal all,io,every:3,half -s 5000 --frags 5 --frag-gap 7 \
+		--depth 4 --qps 3 -n 50 --verify --rnr-retry 0
+	rows "$out_file" 12 'f("iterations") == 150 && f("qps") == 3'
+}
+
+@test "polling by yielding and by sleeping" {
+	local how
+	for how in yield event; do
+		loop 3 --op all --poll "$how" -s 64 -n 200 --verify --rnr-retry 0
+		rows "$out_file" 3 'f("opts") ~ /poll='"$how"'/'
+	done
+}
+
+@test "a run of a given time lasts about as long" {
+	loop 3 --op all -s 64 -D 0.3s
+	rows "$out_file" 3 'f("seconds") >= 0.3 && f("seconds") < 3 && f("iterations") > 0 && f("partial") == "no"'
+}
+
+@test "a run of a given time and count ends at whichever comes first" {
+	loop 1 -s 64 -D 50s -n 100
+	rows "$out_file" 1 'f("iterations") == 100 && f("seconds") < 20'
+}
+
+@test "without a warm-up" {
+	loop 3 --op all -s 64 -n 100 --warmup 0 --rnr-retry 0
+	rows "$out_file" 3 'f("iterations") == 100'
+}
+
+@test "registrations are counted and gone at the end: no more regions than I/Os in flight" {
+	local before
+	before=$(resources)
+	loop 1 --op write --strategy per-io -s 8k --frags 4 --depth 3 -n 20
+	rows "$out_file" 1 'f("mr_count") >= 4 && f("mr_count") <= 12'
+	loop 1 --op write --strategy global -s 8k --frags 4 --depth 3 -n 20
+	rows "$out_file" 1 'f("mr_count") == 1'
+	wait_until 5 same_resources "$before"
+}
+
+@test "over iWARP as well" {
+	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
+	DEVICE=siw0 loop 18 --op all --strategy all -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
+	rows "$out_file" 18 'f("transport") == "iWARP" && f("iterations") == 10'
+}
+
+# A library between the program and libibverbs gives the device a copy of the memory of each I/O,
+# which goes back to the program when it is deregistered, with one bit of it changed or not.
+@test "a wrong bit is found by --verify, whichever way it went, and the run fails" {
+	local lib=$BATS_TEST_TMPDIR/wrong_bit.so op
+	"${CC:-cc}" -shared -fPIC -O1 -o "$lib" "$BATS_TEST_DIRNAME/wrong_bit.c" -ldl
+	for op in read write send; do
+		wrong_bit "" --op "$op"
+		ended 0
+		rows "$out_file" 1 'f("status") == "ok"'
+		wrong_bit 4321 --op "$op"
+		complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
+		rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /verification failed/'
+	done
+}
+
+wrong_bit() {
+	local at=$1
+	shift
+	with "env LD_PRELOAD=$lib WRONG_BIT_AT=$at" loopback -d "$DEVICE" --format csv -s 5000 \
+		--strategy per-io --warmup 0 -n 20 --verify "$@"
+}
