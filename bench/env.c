@@ -52,7 +52,9 @@ static void emulation(char *buf, size_t size, const struct rxfer_dev_info *dev)
 	char line[1024];
 
 	buf[0] = '\0';
-	if (dev->software)
+	if (!strcmp(dev->driver, "fake"))
+		add(buf, size, "test double");
+	else if (dev->software)
 		add(buf, size, "software RDMA");
 	find_line("/proc/cpuinfo", "QEMU TCG CPU", line, sizeof(line));
 	if (line[0])

@@ -59,9 +59,9 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			  struct watch *watch);
 
 /**
- * direct_run() - @ios per QP (0: no limit), for at most @duration ns (0: no limit); until all is
- * complete and the send queues are proven empty. @out NULL: a warm-up, nothing is kept. Returns 0
- * or -errno.
+ * direct_run() - @ios per QP (0: no limit), for at most @duration ns (0: no limit; a warm-up has
+ * none); until all is complete and the send queues are proven empty. @out NULL: a warm-up, nothing
+ * is kept. Returns 0 or -errno.
  */
 int direct_run(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out);
 

@@ -457,12 +457,10 @@ static int between_passes(struct direct *d, int did)
 
 static void begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out)
 {
-	uint64_t now = rxfer_now();
-
 	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
 		d->lanes[qp].issued = d->lanes[qp].completed = 0;
 	d->limit = ios;
-	d->deadline = duration ? now + duration : 0;
+	d->deadline = 0;
 	d->issuing = true;
 	d->out = out;
 	d->stalls = d->bytes = 0;
@@ -473,6 +471,8 @@ static void begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 	hist_init(&out->latency);
 	out->counts.cpu_ns = cpu_time_ns();
 	out->start = rxfer_now();
+	if (duration)
+		d->deadline = out->start + duration;
 }
 
 static void conclude(struct direct *d, struct load_result *out)

@@ -25,12 +25,12 @@
 #include <unistd.h>
 #include "reg.h"
 
-/* Software devices have no driver of a bus; their vendor ids tell them (kernel:
- * rxe_param.h, siw.h). */
+/* Software devices have no driver of a bus; their vendor ids tell them (kernel: rxe_param.h, siw.h;
+ * and the test double, so that none of its figures can be taken for one of hardware). */
 static const struct {
 	uint32_t vendor_id;
 	const char *driver;
-} software_vendors[] = {{0xffffff, "rxe"}, {0x626d74, "siw"}};
+} software_vendors[] = {{0xffffff, "rxe"}, {0x626d74, "siw"}, {0x66616b, "fake"}};
 
 /* ---- Reading what a device says of itself ---- */
 

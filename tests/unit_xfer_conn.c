@@ -207,6 +207,9 @@ static void too_small_for_one_io(void **state)
 	config.device[0].sq_room = 3;
 	not_sized(&config, 0, -ENOMEM, "4 send entries");
 	config.device[0].sq_room = 0;
+	config.device[0].max_cqe = 2; /* the CQ has room for the RECVs alone */
+	not_sized(&config, 0, -EMSGSIZE, "RECVs");
+	config.device[0].max_cqe = 100;
 	not_sized(&config, 3, -EMSGSIZE, "--sq-depth 4 or more");
 	sized_to(&config, 4, 4);
 }
@@ -222,10 +225,10 @@ static void an_explicit_depth_is_had_or_refused(void **state)
 	sized_to(&config, 99, 99);
 	config.device[0].sq_room = 0;
 	config.device[0].max_qp_wr = 50;
-	not_sized(&config, 51, -EINVAL, "max_qp_wr 50");
+	not_sized(&config, 51, -EMSGSIZE, "--sq-depth 50 or less");
 	config.device[0].max_qp_wr = 500;
 	config.device[0].max_cqe = 50;
-	not_sized(&config, 49, -EINVAL, "max_cqe 50");
+	not_sized(&config, 49, -EMSGSIZE, "--sq-depth 48 or less");
 }
 
 static void a_policy_that_would_overflow_the_queue(void **state)

@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The whole program on the test double (tests/fakehca), both ends in one process. The double ends the
+# program with status 70 where anything was violated or left behind, so each of these tests also says
+# that nothing was. FAKEHCA has the double's settings, FAKEHCA_STATS takes what it counted.
+
+# What bench.bash sets and reads; awk in single quotes.
+# shellcheck disable=SC2154,SC2034,SC2016,SC2030,SC2031
+bats_require_minimum_version 1.5.0
+RXFER_BENCH=${RXFER_BENCH_FAKE:-$PWD/tests/rxfer-bench-fake}
+RXFER_DEV=fake0
+load vm/bench
+
+LIMIT=60
+export FAKEHCA='' FAKEHCA_STATS=$BATS_TEST_TMPDIR/stats
+
+# The double counted that many of NAME.
+counted() {
+	grep -qx "$1=$2" "$FAKEHCA_STATS" || fail "not $1=$2" "$(<"$FAKEHCA_STATS")"
+}
+
+# failed PATTERN...: the run failed in these words, and nothing was left behind.
+failed() {
+	complained 1 "$@" && rows "$out_file" 1 'f("status") == "failed" && f("reason") != ""'
+}
+
+@test "the device is there" {
+	bench devices
+	ended 0
+	[[ $out == *fake0*RoCE*active*10.86.0.1* ]] || fail "no device"
+	FAKEHCA=devices=3 bench devices
+	[[ $out == *fake0*fake1*fake2*10.86.0.3* ]] || fail "a device is missing"
+	FAKEHCA=iwarp=1,down=1 bench devices
+	[[ $out == *fake0*iWARP*down* ]] || fail "wrong device"
+}
+
+@test "an unknown setting of the double is an error, and so is what is left behind" {
+	FAKEHCA=max_sgee=3 bench devices
+	[[ $status == 70 && $err == *max_sgee* ]] || fail "taken"
+	FAKEHCA=fail_dereg_mr=9,fail_dereg_mr_with=16 bench loopback -d fake0 --op write -s 64 -n 50 \
+		--strategy per-io --format csv
+	[[ $status == 70 && $err == *'left behind: 1 PDs, 1 memory regions'* ]] || fail "not told"
+}
+
+@test "every operation, strategy, number of fragments: verified, every policy" {
+	loop 72 --op read,write,send --strategy all --frags 1,3 -s 777 -n 60 --depth 5 --verify --poll yield \
+		--signal all,io,half,every:4
+	rows "$out_file" 72 'f("verify") == "yes" && f("iterations") == 60'
+}
+
+# Without a warm-up, and with nothing in the silent tail at the end: what the rows say and what the
+# double has counted is the same, exactly.
+@test "the counts are the device's" {
+	local op bytes
+	for op in read write; do
+		loop 1 --op "$op" -s 600 --frags 6 --strategy multi-wr -n 500 --depth 4 --signal io --warmup 0
+		rows "$out_file" 1 'f("sqe_per_io") == 6 && f("cqe_per_io") == 1 && f("posts_per_io") == 1'
+		counted sqes 3000
+		counted posts 500
+		counted sq_cqes 500
+		counted rq_cqes 0
+		[[ $op == read ]] && bytes=bytes_read || bytes=bytes_written
+		counted "$bytes" 300000
+	done
+	loop 1 --op send -s 600 --frags 2 --strategy multi-wr -n 500 --depth 4 --signal all --warmup 0
+	rows "$out_file" 1 'f("sqe_per_io") == 2 && f("cqe_per_io") == 2'
+	counted bytes_sent $((300000 + 8 * $(sent_credits)))
+	counted rnr_waits 0
+	loop 1 --op write -s 600 --frags 3 --strategy per-io -n 500 --depth 4 --warmup 0
+	counted reg_mr 1501 # the target is one
+	counted dereg_mr 1501
+}
+
+# Messages that gave credits back: all SQEs but the 1000 of the data.
+sent_credits() {
+	local sqes
+	sqes=$(sed -n 's/^sqes=//p' "$FAKEHCA_STATS")
+	echo $((sqes - 1000))
+}
+
+@test "devices that grant more, delay, reorder, overtake: all verified" {
+	local seed
+	for seed in 1 2; do
+		FAKEHCA=seed=$seed,sq_delay=50,read_lag=20,cq_order=3,sq_extra=9,mtu=256 \
+			loop 9 --op read,write,send --strategy all --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
+		FAKEHCA=seed=$seed,rq_delay=80,cq_order=$((seed % 3)),max_sge=2,max_sge_rd=1,max_rd_atomic=1 \
+			loop 9 --op read,write,send --strategy all --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
+	done
+}
+
+@test "the smallest queue works, one entry less is refused" {
+	loop 3 --op write --strategy all --frags 4 -s 4096 -n 200 --depth 8 --sq-depth 5 --verify
+	bench loopback -d fake0 --op write --strategy multi-wr --frags 4 -n 5 --sq-depth 4 --format csv
+	failed 'takes 4' '--sq-depth 5'
+}
+
+@test "a queue that the device does not have: the default shrinks, an explicit one is refused" {
+	FAKEHCA=sq_room=10 loop 1 --op write -n 100 --depth 16
+	rows "$out_file" 1 'f("sq_depth") == 10 && f("sq_wanted") == 33'
+	FAKEHCA=sq_room=10 bench loopback -d fake0 --op write -n 100 --sq-depth 11 --format csv
+	failed '11 send entries'
+}
+
+@test "several queue pairs, polling by yielding and by sleeping" {
+	loop 4 --op write,send --qps 1,4 -s 2000 -n 100 --depth 3 --poll yield --verify
+	loop 4 --op read,send --qps 1,4 -s 2000 -n 100 --depth 3 --poll event --verify
+}
+
+@test "what fails in the device fails the run, in its words, and all is freed" {
+	local strategy
+	local common=(loopback -d fake0 --op write -s 512 --frags 2 -n 200 --format csv)
+	for strategy in global multi-wr per-io; do
+		FAKEHCA=fail_post_send=5,fail_post_send_with=28 bench "${common[@]}" --strategy $strategy
+		failed 'ibv_post_send on fake0 took 0 of'
+		FAKEHCA=fail_wr=9,fail_wr_with=12 bench "${common[@]}" --strategy $strategy
+		failed 'RDMA WRITE failed' 'no longer answers'
+		FAKEHCA=fail_poll=6,fail_poll_with=5 bench "${common[@]}" --strategy $strategy
+		failed 'ibv_poll_cq'
+		FAKEHCA=fail_reg_mr=2,fail_reg_mr_with=12 bench "${common[@]}" --strategy $strategy
+		failed 'ibv_reg_mr|memory'
+	done
+	FAKEHCA=fail_resolve=1,fail_resolve_with=110 bench "${common[@]}"
+	failed 'no way to the peer'
+	FAKEHCA=fail_create_cq=1,fail_create_cq_with=1 bench "${common[@]}"
+	failed 'ibv_create_cq|refused'
+}
+
+# hwloc cannot ask the CPU there, and says so.
+@test "no finding by valgrind" {
+	command -v valgrind >/dev/null || skip "there is no valgrind"
+	grep -qa __asan_init "$RXFER_BENCH" && skip "built with AddressSanitizer"
+	local -x HWLOC_COMPONENTS=-x86
+	local grind='valgrind -q --fair-sched=yes --error-exitcode=99 --leak-check=full'
+	grind+=' --errors-for-leak-kinds=definite'
+	with "$grind" loopback -d fake0 --op read,write,send --strategy all --frags 3 -s 700 -n 20 --depth 3 \
+		--verify --format csv
+	ended 0
+	rows "$out_file" 9 'f("status") == "ok"'
+	FAKEHCA=fail_wr=9,fail_wr_with=12 with "$grind" loopback -d fake0 --op write --strategy per-io \
+		--frags 3 -s 700 -n 20 --depth 3 --format csv
+	failed 'no longer answers'
+}

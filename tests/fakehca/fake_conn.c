@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rdma_cm: how two ids become a connection, and how it ends.
+ *
+ * What the two sides say of each other when they connect takes effect as in the kernel: either QP
+ * sends as many READs as the other end is ready to answer, and is as patient with an empty receive
+ * queue as the other end told it to be.
+ */
+#include <netinet/in.h>
+#include "fake_internal.h"
+
+static struct fake_qp *qp_of(const struct fake_id *id)
+{
+	return (struct fake_qp *)(void *)id->verbs.qp;
+}
+
+static int fail_with(int err)
+{
+	errno = err ? err : errno;
+	return err ? -1 : 0;
+}
+
+/* ---- Listening ---- */
+
+int rdma_listen(struct rdma_cm_id *verbs, int backlog)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	int err = 0;
+
+	fake_lock();
+	if (id->state != FAKE_ID_BOUND) {
+		err = fake_refuse(EINVAL, "rdma_listen: not bound, or in use");
+	} else {
+		id->state = FAKE_ID_LISTENING;
+		id->backlog = backlog;
+	}
+	fake_unlock();
+	return fail_with(err);
+}
+
+static bool same_endpoint(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a6->sin6_port == b6->sin6_port &&
+	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+static struct fake_id *listener_at(const struct sockaddr_storage *addr)
+{
+	for (struct fake_id *id = fake_id_first(); id; id = fake_id_next(id))
+		if (id->state == FAKE_ID_LISTENING &&
+		    same_endpoint(&id->verbs.route.addr.src_storage, addr))
+			return id;
+	return NULL;
+}
+
+static int queued_at(const struct fake_id *listener)
+{
+	int n = 0;
+
+	for (const struct fake_id *id = fake_id_first(); id; id = fake_id_next(id))
+		n += id->listener == listener && id->state == FAKE_ID_REQUESTED && !id->fetched;
+	return n;
+}
+
+/* ---- Connecting ---- */
+
+/* 255 stands for the most that the device has; more than that is refused. */
+static int settle(const struct fake_device *d, uint8_t *n, uint8_t stands_for_most)
+{
+	if (*n == stands_for_most)
+		*n = d->max_rd_atomic < 255 ? (uint8_t)d->max_rd_atomic : 255;
+	return *n > d->max_rd_atomic ? fake_refuse(EINVAL, "rdma_cm: %u READs in flight of %u", *n,
+						   d->max_rd_atomic)
+				     : 0;
+}
+
+static int check_param(const struct fake_id *id, struct rdma_conn_param *param)
+{
+	const struct fake_device *d = id->context->config;
+	int err = settle(d, &param->initiator_depth, RDMA_MAX_INIT_DEPTH);
+
+	if (!err)
+		err = settle(d, &param->responder_resources, RDMA_MAX_RESP_RES);
+	if (!err && param->private_data_len > FAKE_PRIVATE_MAX)
+		err = fake_refuse(EINVAL, "rdma_cm: %u bytes of private data, at most %u",
+				  param->private_data_len, FAKE_PRIVATE_MAX);
+	if (!err && (param->rnr_retry_count > 7 || param->retry_count > 7))
+		err = fake_refuse(EINVAL, "rdma_cm: more than 7 retries");
+	return err;
+}
+
+/* What one side may send, the other is asked to answer. */
+static void request(struct fake_id *id, struct fake_id *listener)
+{
+	struct rdma_conn_param seen = id->said;
+	struct fake_id *passive =
+		fake_id_new(listener->channel, listener->verbs.context, RDMA_PS_TCP);
+
+	if (!passive)
+		abort();
+	passive->context = listener->context;
+	passive->listener = listener;
+	passive->peer = id;
+	passive->state = FAKE_ID_REQUESTED;
+	passive->verbs.verbs = listener->verbs.verbs;
+	passive->verbs.port_num = 1;
+	passive->verbs.route.addr.src_storage = listener->verbs.route.addr.src_storage;
+	passive->verbs.route.addr.dst_storage = id->verbs.route.addr.src_storage;
+	id->peer = passive;
+	seen.initiator_depth = id->said.responder_resources;
+	seen.responder_resources = id->said.initiator_depth;
+	fake_cm_event(passive, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);
+}
+
+static void start(struct fake_id *id)
+{
+	const struct sockaddr_storage *to = &id->verbs.route.addr.dst_storage;
+	const struct fake_context *there = fake_net_device((const struct sockaddr *)to);
+	struct fake_id *listener = listener_at(to);
+
+	id->state = FAKE_ID_CONNECTING;
+	if (id->context->config->down || (there && there->config->down))
+		fake_cm_event(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
+	else if (!listener || queued_at(listener) >= listener->backlog)
+		fake_cm_event(id, RDMA_CM_EVENT_REJECTED,
+			      id->context->config->iwarp ? -ECONNREFUSED : 8, NULL);
+	else
+		request(id, listener);
+}
+
+int rdma_connect(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	int err = 0;
+
+	fake_lock();
+	if (id->state != FAKE_ID_ROUTE || !verbs->qp)
+		err = fake_refuse(EINVAL, "rdma_connect: no route or no QP");
+	if (!err) {
+		id->said = *param;
+		err = check_param(id, &id->said);
+	}
+	if (!err)
+		start(id);
+	id->said.private_data = NULL; /* it was copied */
+	fake_unlock();
+	return fail_with(err);
+}
+
+/* ---- Answering ---- */
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* @qp may now send: its own side said @own, the other one @other. */
+static void open_qp(struct fake_qp *qp, struct fake_qp *peer, const struct rdma_conn_param *own,
+		    const struct rdma_conn_param *other)
+{
+	qp->verbs.state = IBV_QPS_RTS;
+	qp->peer = peer;
+	qp->rd_atomic = least(own->initiator_depth, other->responder_resources);
+	qp->peer_rd_atomic = own->responder_resources;
+	qp->rnr_retry = other->rnr_retry_count;
+}
+
+static void establish(struct fake_id *passive, const struct rdma_conn_param *param)
+{
+	struct fake_id *active = passive->peer;
+
+	open_qp(qp_of(active), qp_of(passive), &active->said, param);
+	open_qp(qp_of(passive), qp_of(active), param, &active->said);
+	qp_of(passive)->mute = passive->context->config->iwarp;
+	active->state = passive->state = FAKE_ID_ACTIVE;
+	passive->listener = NULL;
+	fake_cm_event(active, RDMA_CM_EVENT_ESTABLISHED, 0, param);
+	fake_cm_event(passive, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+}
+
+int rdma_accept(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	struct rdma_conn_param said = *param;
+	int err;
+
+	fake_lock();
+	err = fake_fault(&fake.config.fail_accept);
+	if (!err && (id->state != FAKE_ID_REQUESTED || !verbs->qp))
+		err = fake_refuse(EINVAL, "rdma_accept: no request or no QP");
+	if (!err)
+		err = check_param(id, &said);
+	if (!err && id->peer) {
+		establish(id, &said);
+	} else if (!err) { /* it has given up meanwhile */
+		id->listener = NULL;
+		id->state = FAKE_ID_OVER;
+		fake_cm_event(id, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNRESET, NULL);
+	}
+	fake_unlock();
+	return fail_with(err);
+}
+
+static void reject(struct fake_id *id)
+{
+	if (id->peer) {
+		id->peer->peer = NULL;
+		id->peer->state = FAKE_ID_OVER;
+		fake_cm_event(id->peer, RDMA_CM_EVENT_REJECTED, 28, NULL); /* by its user */
+	}
+	id->peer = NULL;
+	id->state = FAKE_ID_OVER;
+}
+
+int rdma_reject(struct rdma_cm_id *verbs, const void *private_data, uint8_t len)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	int err = 0;
+
+	(void)private_data;
+	(void)len;
+	fake_lock();
+	if (id->state == FAKE_ID_REQUESTED)
+		reject(id);
+	else
+		err = fake_refuse(EINVAL, "rdma_reject: not a request");
+	fake_unlock();
+	return fail_with(err);
+}
+
+/* ---- Ending ---- */
+
+/* The other end learns of it, and keeps its QP as it is: what it sends is answered no more. */
+static void part(struct fake_id *id)
+{
+	struct fake_id *peer = id->peer;
+
+	id->peer = NULL;
+	id->state = FAKE_ID_OVER;
+	if (!peer)
+		return;
+	peer->peer = NULL;
+	if (peer->state == FAKE_ID_ACTIVE)
+		fake_cm_event(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+}
+
+int rdma_disconnect(struct rdma_cm_id *verbs)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	int err = 0;
+
+	fake_lock();
+	if (id->state != FAKE_ID_ACTIVE && id->state != FAKE_ID_OVER) {
+		err = fake_refuse(EINVAL, "rdma_disconnect: not connected");
+	} else {
+		if (verbs->qp)
+			fake_qp_fail(qp_of(id));
+		part(id);
+	}
+	fake_unlock();
+	return fail_with(err);
+}
+
+static void drop_requests(struct fake_id *listener)
+{
+	struct fake_id *id = fake_id_first(), *next;
+
+	for (; id; id = next) {
+		next = fake_id_next(id);
+		if (id->listener != listener)
+			continue;
+		if (id->state == FAKE_ID_REQUESTED && !id->fetched) {
+			reject(id);
+			fake_id_del(id);
+		} else {
+			id->listener = NULL;
+		}
+	}
+}
+
+void fake_conn_leave(struct fake_id *id)
+{
+	if (id->state == FAKE_ID_LISTENING)
+		drop_requests(id);
+	else if (id->state == FAKE_ID_REQUESTED)
+		reject(id);
+	else if (id->state == FAKE_ID_ACTIVE)
+		part(id);
+	else if (id->peer)
+		id->peer->peer = NULL;
+}
+
+void fake_disconnect(struct ibv_qp *verbs)
+{
+	struct fake_qp *qp = (struct fake_qp *)(void *)verbs;
+
+	fake_lock();
+	if (qp->id->peer) {
+		if (qp->peer)
+			fake_qp_fail(qp->peer);
+		part(qp->id->peer);
+	}
+	fake_qp_fail(qp);
+	fake_unlock();
+}

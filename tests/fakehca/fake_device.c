@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Devices, contexts, protection domains.
+ *
+ * Most of verbs.h is inline and calls through the context: poll_cq, req_notify_cq, post_send and
+ * post_recv through its ops, query_port through the struct verbs_context around it, which is looked
+ * for only where abi_compat carries the mark of the extended interface.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include "fake_internal.h"
+
+#undef ibv_query_port
+
+struct fake_context *fake_context(struct ibv_context *context)
+{
+	for (unsigned int i = 0; i < FAKE_DEVICES; i++)
+		if (&fake.context[i].verbs.context == context)
+			return &fake.context[i];
+	abort(); /* no context of ours: the program is lost */
+}
+
+static enum ibv_mtu mtu_code(uint32_t bytes)
+{
+	enum ibv_mtu code = IBV_MTU_256;
+
+	while (code < IBV_MTU_4096 && (128u << code) < bytes)
+		code++;
+	return code;
+}
+
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		      size_t size)
+{
+	struct ibv_port_attr all = {0};
+	const struct fake_device *d;
+
+	fake_lock();
+	d = fake_context(context)->config;
+	all.state = d->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+	all.max_mtu = IBV_MTU_4096;
+	all.active_mtu = mtu_code(d->mtu);
+	all.max_msg_sz = d->max_msg_size;
+	all.link_layer = IBV_LINK_LAYER_ETHERNET;
+	fake_unlock();
+	if (port != 1)
+		return EINVAL;
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+/* The entry point of programs from before struct verbs_context; nothing built today uses it. */
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	(void)context;
+	(void)port;
+	(void)attr;
+	return ENOSYS;
+}
+
+static void make_context(struct fake_context *c, const struct fake_device *config)
+{
+	*c = (struct fake_context){.config = config};
+	c->device.node_type = config->iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+	c->device.transport_type = config->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	snprintf(c->device.name, sizeof(c->device.name), "%s", config->name);
+	c->verbs.sz = sizeof(c->verbs);
+	c->verbs.query_port = query_port;
+	c->verbs.context.device = &c->device;
+	c->verbs.context.cmd_fd = c->verbs.context.async_fd = -1;
+	c->verbs.context.num_comp_vectors = 1;
+	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	c->verbs.context.ops.poll_cq = fake_poll_cq;
+	c->verbs.context.ops.req_notify_cq = fake_req_notify_cq;
+	c->verbs.context.ops.post_send = fake_post_send;
+	c->verbs.context.ops.post_recv = fake_post_recv;
+}
+
+void fake_contexts_make(void)
+{
+	for (unsigned int i = 0; i < FAKE_DEVICES; i++)
+		make_context(&fake.context[i], &fake.config.device[i]);
+}
+
+/* ---- The list of devices ---- */
+
+struct device_list {
+	struct ibv_context *at[FAKE_DEVICES + 1]; /* what the caller gets */
+	struct fake_object object;
+};
+
+static void release_list(struct fake_object *object)
+{
+	free(FAKE_OF(object, struct device_list));
+}
+
+struct ibv_context **rdma_get_devices(int *n)
+{
+	struct device_list *list = calloc(1, sizeof(*list));
+
+	if (!list)
+		return NULL;
+	fake_lock();
+	for (unsigned int i = 0; i < fake.config.devices; i++)
+		list->at[i] = &fake.context[i].verbs.context;
+	if (n)
+		*n = (int)fake.config.devices;
+	fake_object_add(&list->object, FAKE_DEVICE_LIST, release_list);
+	fake_unlock();
+	return list->at;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	fake_lock();
+	fake_object_del(&((struct device_list *)(void *)list)->object);
+	fake_unlock();
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct fake_device *d;
+
+	memset(attr, 0, sizeof(*attr));
+	fake_lock();
+	d = fake_context(context)->config;
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", d->fw);
+	attr->vendor_id = d->vendor_id;
+	attr->max_mr_size = UINT64_MAX;
+	attr->max_qp = (int)d->max_qp;
+	attr->max_qp_wr = (int)d->max_qp_wr;
+	attr->max_sge = (int)d->max_sge;
+	attr->max_sge_rd = (int)d->max_sge_rd;
+	attr->max_cq = 65536;
+	attr->max_cqe = (int)d->max_cqe;
+	attr->max_mr = (int)d->max_mr;
+	attr->max_pd = 65536;
+	attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = (int)d->max_rd_atomic;
+	attr->phys_port_cnt = 1;
+	fake_unlock();
+	return 0;
+}
+
+/* ---- Protection domains ---- */
+
+static void release_pd(struct fake_object *object)
+{
+	free(FAKE_OF(object, struct fake_pd));
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct fake_pd *pd = NULL;
+	int err;
+
+	fake_lock();
+	err = fake_fault(&fake.config.fail_alloc_pd);
+	if (!err)
+		pd = calloc(1, sizeof(*pd));
+	if (pd) {
+		pd->verbs.context = context;
+		fake_object_add(&pd->object, FAKE_PD, release_pd);
+	}
+	fake_unlock();
+	errno = err ? err : errno;
+	return pd ? &pd->verbs : NULL;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *verbs)
+{
+	struct fake_pd *pd = (struct fake_pd *)(void *)verbs;
+	int err = 0;
+
+	fake_lock();
+	if (pd->users) {
+		fake_violate("ibv_dealloc_pd: %u regions or QPs are still on it", pd->users);
+		err = EBUSY;
+	} else {
+		fake_object_del(&pd->object);
+	}
+	fake_unlock();
+	return err;
+}
+
+/* ---- Words ---- */
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+	static const char *const words[] = {
+		[IBV_WC_SUCCESS] = "success",
+		[IBV_WC_LOC_LEN_ERR] = "local length error",
+		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
+		[IBV_WC_LOC_PROT_ERR] = "local protection error",
+		[IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
+		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
+		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
+		[IBV_WC_REM_OP_ERR] = "remote operation error",
+		[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+	};
+	unsigned int i = (unsigned int)status;
+
+	return i < sizeof(words) / sizeof(words[0]) && words[i] ? words[i] : "some error";
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Posting: what a driver looks at before it rings the doorbell. Keys are not among it: they are the
+ * NIC's to check, when it gets there.
+ */
+#include "fake_internal.h"
+
+static bool is_rdma(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_RDMA_READ || op == IBV_WR_RDMA_WRITE ||
+	       op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool with_imm(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_RDMA_WRITE_WITH_IMM || op == IBV_WR_SEND_WITH_IMM;
+}
+
+static bool known(enum ibv_wr_opcode op)
+{
+	return is_rdma(op) || op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM;
+}
+
+/* Lengths of a list, summed up; an SGE of 0 bytes is a violation. */
+static uint64_t total(const struct ibv_sge *sge, int n, const char *what)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (sge[i].length == 0)
+			fake_violate("%s: SGE %d of %d has length 0", what, i, n);
+		sum += sge[i].length;
+	}
+	return sum;
+}
+
+static int check_opcode(const struct fake_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct fake_device *d = qp->context->config;
+
+	if (!known(wr->opcode))
+		return fake_refuse(EINVAL, "ibv_post_send: opcode %d", wr->opcode);
+	if (d->iwarp && with_imm(wr->opcode))
+		return fake_refuse(EINVAL, "ibv_post_send: iWARP has no immediate data");
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return fake_refuse(EINVAL, "ibv_post_send: %d SGEs, the QP has %u", wr->num_sge,
+				   qp->cap.max_send_sge);
+	if (wr->opcode == IBV_WR_RDMA_READ && (uint32_t)wr->num_sge > d->max_sge_rd)
+		return fake_refuse(EINVAL, "ibv_post_send: a READ of %d SGEs, max_sge_rd %u",
+				   wr->num_sge, d->max_sge_rd);
+	return 0;
+}
+
+static int check_length(const struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_t len)
+{
+	const struct fake_device *d = qp->context->config;
+
+	if (len > d->max_msg_size)
+		return fake_refuse(EINVAL, "ibv_post_send: %llu bytes, max_msg_sz %u",
+				   (unsigned long long)len, d->max_msg_size);
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return 0;
+	if (wr->opcode == IBV_WR_RDMA_READ)
+		return fake_refuse(EINVAL, "ibv_post_send: an inline READ");
+	if (len > qp->cap.max_inline_data)
+		return fake_refuse(EINVAL, "ibv_post_send: %llu bytes inline, the QP has %u",
+				   (unsigned long long)len, qp->cap.max_inline_data);
+	return 0;
+}
+
+static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_t *len)
+{
+	int err;
+
+	if (qp->verbs.state != IBV_QPS_RTS && qp->verbs.state != IBV_QPS_ERR)
+		return fake_refuse(EINVAL, "ibv_post_send: QP %u is in state %d", qp->verbs.qp_num,
+				   qp->verbs.state);
+	err = check_opcode(qp, wr);
+	if (err)
+		return err;
+	*len = total(wr->sg_list, wr->num_sge, "ibv_post_send");
+	err = check_length(qp, wr, *len);
+	if (err)
+		return err;
+	if (qp->head - qp->tail == qp->sq_size)
+		return fake_refuse(ENOMEM,
+				   "ibv_post_send: all %u send entries of QP %u are in use: no "
+				   "completion that returns one has been polled",
+				   qp->sq_size, qp->verbs.qp_num);
+	return 0;
+}
+
+/* The bytes go with the WR, and its memory is free at once. */
+static void copy_inline(struct fake_sqe *sqe, const struct ibv_send_wr *wr)
+{
+	uint8_t *to = sqe->inline_data;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void copy_sges(struct fake_sqe *sqe, const struct ibv_send_wr *wr)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		sqe->sge[i] = wr->sg_list[i];
+		fake_mr_use(sqe->sge[i].lkey, false, 1);
+	}
+}
+
+static void queue_send(struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_t len)
+{
+	struct fake_sqe *sqe = fake_sqe(qp, qp->head);
+	struct ibv_sge *sge = sqe->sge;
+	uint8_t *inline_data = sqe->inline_data;
+
+	*sqe = (struct fake_sqe){
+		.wr_id = wr->wr_id,
+		.len = len,
+		.sge = sge,
+		.inline_data = inline_data,
+		.nsge = (uint32_t)wr->num_sge,
+		.opcode = wr->opcode,
+		.flags = wr->send_flags,
+		.silent = !qp->sig_all && !(wr->send_flags & IBV_SEND_SIGNALED),
+	};
+	if (with_imm(wr->opcode))
+		sqe->imm = wr->imm_data;
+	if (is_rdma(wr->opcode)) {
+		sqe->remote_addr = wr->wr.rdma.remote_addr;
+		sqe->rkey = fake_qp_reachable(qp) ? wr->wr.rdma.rkey : 0;
+		fake_mr_use(sqe->rkey, true, 1);
+	}
+	if (wr->send_flags & IBV_SEND_INLINE)
+		copy_inline(sqe, wr);
+	else
+		copy_sges(sqe, wr);
+	qp->head++;
+	if (qp->sq_peak < qp->head - qp->tail)
+		qp->sq_peak = (uint32_t)(qp->head - qp->tail);
+}
+
+/* How many WRs this post may take, and with what it then fails: UINT32_MAX and 0, as a rule. */
+static int told_to_fail(uint32_t *most)
+{
+	int err = fake_fault(&fake.config.fail_post_send);
+
+	*most = err ? 0 : UINT32_MAX;
+	if (err || fake.config.post_part.nth == 0 || --fake.config.post_part.nth)
+		return err;
+	*most = fake.config.post_part.take;
+	return fake_refuse(fake.config.post_part.err, "told to take %u WRs", *most);
+}
+
+int fake_post_send(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct fake_qp *qp = (struct fake_qp *)(void *)verbs;
+	uint32_t taken = 0, most;
+	uint64_t len = 0;
+	int err = 0, then;
+
+	fake_lock();
+	then = told_to_fail(&most);
+	for (; wr && !err; wr = err ? wr : wr->next) {
+		err = taken == most ? then : check_send(qp, wr, &len);
+		if (!err) {
+			queue_send(qp, wr, len);
+			taken++;
+		}
+	}
+	if (err)
+		*bad = wr;
+	fake.stats.posts += taken > 0;
+	fake.stats.sqes += taken;
+	if (verbs->state == IBV_QPS_ERR)
+		fake_qp_fail(qp);
+	fake_unlock();
+	return fake.config.negative_errno ? -err : err;
+}
+
+/* ---- RECVs ---- */
+
+static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
+{
+	int err = fake_fault(&fake.config.fail_post_recv);
+
+	if (err)
+		return err;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+		return fake_refuse(EINVAL, "ibv_post_recv: %d SGEs, the QP has %u", wr->num_sge,
+				   qp->cap.max_recv_sge);
+	if (qp->rq_head - qp->rq_tail == qp->cap.max_recv_wr)
+		return fake_refuse(ENOMEM, "ibv_post_recv: all %u receive entries are in use",
+				   qp->cap.max_recv_wr);
+	return 0;
+}
+
+static void queue_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct fake_rqe *rqe = fake_rqe(qp, qp->rq_head);
+	struct ibv_sge *sge = rqe->sge;
+
+	*rqe = (struct fake_rqe){.wr_id = wr->wr_id, .sge = sge, .nsge = (uint32_t)wr->num_sge};
+	rqe->len = total(wr->sg_list, wr->num_sge, "ibv_post_recv");
+	for (int i = 0; i < wr->num_sge; i++) {
+		sge[i] = wr->sg_list[i];
+		fake_mr_use(sge[i].lkey, false, 1);
+	}
+	qp->rq_head++;
+	fake.stats.recvs++;
+}
+
+int fake_post_recv(struct ibv_qp *verbs, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct fake_qp *qp = (struct fake_qp *)(void *)verbs;
+	int err = 0;
+
+	fake_lock();
+	for (; wr; wr = wr->next) {
+		err = check_recv(qp, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+		queue_recv(qp, wr);
+	}
+	if (verbs->state == IBV_QPS_ERR)
+		fake_qp_fail(qp);
+	fake_unlock();
+	return fake.config.negative_errno ? -err : err;
+}
