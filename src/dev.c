@@ -555,19 +555,10 @@ uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)
 	return mem->mr ? mem->mr->rkey : 0;
 }
 
-static bool contains(const struct rxfer_mem *m, const char *p, size_t len)
+struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len)
 {
-	return p >= m->base && len <= m->len && (size_t)(p - m->base) <= m->len - len;
-}
-
-struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len)
-{
-	const char *p = addr;
-
-	if (dev->found && contains(dev->found, p, len))
-		return dev->found;
 	for (struct rxfer_mem *m = dev->mems; m; m = m->next)
-		if (contains(m, p, len))
+		if (rxfer_mem_contains(m, addr, len))
 			return dev->found = m;
 	return NULL;
 }

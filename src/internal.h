@@ -98,7 +98,23 @@ struct rxfer_conn {
 /* dev.c: the only registrar; counts, and words a lack of locked memory. */
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
-struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len);
+struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
+
+static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *addr, size_t len)
+{
+	size_t offset =
+		(size_t)((uintptr_t)addr - (uintptr_t)m->base); /* huge where it lies before */
+
+	return len <= m->len && offset <= m->len - len;
+}
+
+/* The declared memory that holds all of it; NULL for none. Hot: mostly the one found last. */
+static inline struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len)
+{
+	if (dev->found && rxfer_mem_contains(dev->found, addr, len))
+		return dev->found;
+	return rxfer_mem_search(dev, addr, len);
+}
 
 /* conn.c: the connection is unusable from here on; the first failure's words stay. Returns
  * conn->broken. */

@@ -130,18 +130,3 @@ int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const stru
 	io->nrange = n;
 	return 0;
 }
-
-uint32_t rxfer_reg_runs(const struct rxfer_frag *frag, uint32_t n, struct rxfer_seg *run)
-{
-	uint32_t runs = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t addr = (uintptr_t)frag[i].addr;
-
-		if (runs && run[runs - 1].addr + run[runs - 1].len == addr)
-			run[runs - 1].len += frag[i].len;
-		else
-			run[runs++] = (struct rxfer_seg){.addr = addr, .len = frag[i].len};
-	}
-	return runs;
-}

@@ -55,52 +55,6 @@ int rxfer_sq_init(struct rxfer_sq *sq, uint32_t depth)
 	return 0;
 }
 
-int rxfer_sq_check(const struct rxfer_sq *sq)
-{
-	uint32_t posted = rxfer_sq_posted(sq);
-
-	/* A head behind its tail shows as a huge distance; no sum here can wrap. */
-	if (posted > sq->depth || sq->reserved > sq->depth - posted)
-		return -EOVERFLOW;
-	return 0;
-}
-
-int rxfer_sq_reserve(struct rxfer_sq *sq, uint32_t n)
-{
-	if (n > rxfer_sq_free(sq))
-		return n > sq->depth ? -EMSGSIZE : -EAGAIN;
-
-	sq->reserved += n;
-	return 0;
-}
-
-int rxfer_sq_commit(struct rxfer_sq *sq, uint32_t n, uint32_t actual, uint32_t keep,
-		    uint32_t *first_seq)
-{
-	uint32_t posted;
-
-	if (n > sq->reserved || actual > n || keep > n - actual || rxfer_sq_check(sq))
-		return -EOVERFLOW;
-
-	*first_seq = sq->head;
-	sq->head += actual;
-	sq->reserved -= n - keep;
-	posted = rxfer_sq_posted(sq);
-	sq->peak_was = sq->peak;
-	if (posted > sq->peak)
-		sq->peak = posted;
-	return 0;
-}
-
-int rxfer_sq_release(struct rxfer_sq *sq, uint32_t n)
-{
-	if (n > sq->reserved)
-		return -EOVERFLOW;
-
-	sq->reserved -= n;
-	return 0;
-}
-
 int rxfer_sq_unpost(struct rxfer_sq *sq, uint32_t n)
 {
 	uint32_t posted = rxfer_sq_posted(sq);
@@ -112,15 +66,4 @@ int rxfer_sq_unpost(struct rxfer_sq *sq, uint32_t n)
 	sq->head -= n;
 	sq->peak = posted > sq->peak_was ? posted : sq->peak_was;
 	return 0;
-}
-
-int64_t rxfer_sq_complete(struct rxfer_sq *sq, uint32_t seq)
-{
-	uint32_t before = seq - sq->tail;
-
-	if (before >= rxfer_sq_posted(sq))
-		return -ERANGE;
-
-	sq->tail = seq + 1;
-	return (int64_t)before + 1;
 }

@@ -6,6 +6,7 @@
 #ifndef RXFER_SQ_H
 #define RXFER_SQ_H
 
+#include <errno.h>
 #include <stdint.h>
 
 /* Depths above this are refused: sequence numbers are told apart by their distance modulo 2^32. */
@@ -50,11 +51,32 @@ static inline uint32_t rxfer_sq_free(const struct rxfer_sq *sq)
 int rxfer_sq_init(struct rxfer_sq *sq, uint32_t depth);
 
 /**
+ * rxfer_sq_check() - the invariant: 0 <= posted + reserved <= depth.
+ * Returns 0, or -EOVERFLOW where it does not hold.
+ */
+static inline int rxfer_sq_check(const struct rxfer_sq *sq)
+{
+	uint32_t posted = rxfer_sq_posted(sq);
+
+	/* A head behind its tail shows as a huge distance; no sum here can wrap. */
+	if (posted > sq->depth || sq->reserved > sq->depth - posted)
+		return -EOVERFLOW;
+	return 0;
+}
+
+/**
  * rxfer_sq_reserve() - set @n credits aside for one I/O.
  * Returns 0; -EAGAIN where they are not free now (nothing is set aside); -EMSGSIZE where @n is
  * above the depth, so that waiting would never help.
  */
-int rxfer_sq_reserve(struct rxfer_sq *sq, uint32_t n);
+static inline int rxfer_sq_reserve(struct rxfer_sq *sq, uint32_t n)
+{
+	if (n > rxfer_sq_free(sq))
+		return n > sq->depth ? -EMSGSIZE : -EAGAIN;
+
+	sq->reserved += n;
+	return 0;
+}
 
 /**
  * rxfer_sq_commit() - spend a reservation, immediately before the post.
@@ -67,14 +89,36 @@ int rxfer_sq_reserve(struct rxfer_sq *sq, uint32_t n);
  * too): -EOVERFLOW, and nothing changes, where actual + keep > n or @n credits are not reserved or
  * the account is out of bounds. That is a bug of the caller.
  */
-int rxfer_sq_commit(struct rxfer_sq *sq, uint32_t n, uint32_t actual, uint32_t keep,
-		    uint32_t *first_seq);
+static inline int rxfer_sq_commit(struct rxfer_sq *sq, uint32_t n, uint32_t actual, uint32_t keep,
+				  uint32_t *first_seq)
+{
+	uint32_t posted;
+
+	if (n > sq->reserved || actual > n || keep > n - actual || rxfer_sq_check(sq))
+		return -EOVERFLOW;
+
+	*first_seq = sq->head;
+	sq->head += actual;
+	sq->reserved -= n - keep;
+	posted = rxfer_sq_posted(sq);
+	sq->peak_was = sq->peak;
+	if (posted > sq->peak)
+		sq->peak = posted;
+	return 0;
+}
 
 /**
  * rxfer_sq_release() - give back @n reserved credits unused.
  * Returns 0, or -EOVERFLOW (nothing changes) where fewer are reserved.
  */
-int rxfer_sq_release(struct rxfer_sq *sq, uint32_t n);
+static inline int rxfer_sq_release(struct rxfer_sq *sq, uint32_t n)
+{
+	if (n > sq->reserved)
+		return -EOVERFLOW;
+
+	sq->reserved -= n;
+	return 0;
+}
 
 /**
  * rxfer_sq_unpost() - the device refused the last @n WRs of the latest commit (bad_wr).
@@ -90,12 +134,15 @@ int rxfer_sq_unpost(struct rxfer_sq *sq, uint32_t n);
  * The send queue is strongly ordered, so it returns that SQE and all silent ones before it.
  * Returns how many SQEs came back, at least 1; -ERANGE (nothing changes) where @seq is not posted.
  */
-int64_t rxfer_sq_complete(struct rxfer_sq *sq, uint32_t seq);
+static inline int64_t rxfer_sq_complete(struct rxfer_sq *sq, uint32_t seq)
+{
+	uint32_t before = seq - sq->tail;
 
-/**
- * rxfer_sq_check() - the invariant: 0 <= posted + reserved <= depth.
- * Returns 0, or -EOVERFLOW where it does not hold.
- */
-int rxfer_sq_check(const struct rxfer_sq *sq);
+	if (before >= rxfer_sq_posted(sq))
+		return -ERANGE;
+
+	sq->tail = seq + 1;
+	return (int64_t)before + 1;
+}
 
 #endif

@@ -73,6 +73,8 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 			continue;
 		io[i] = (struct rxfer_io){
 			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
+		for (uint32_t k = 0; k < conn->need; k++)
+			sig[k].io_epoch = &io[i].sig_epoch;
 		free_io[i] = &io[i];
 	}
 	if (slab) {
@@ -147,9 +149,30 @@ void rxfer_xfer_destroy(struct rxfer_conn *conn)
 
 /* ---- Posting ---- */
 
+/* One range to one segment (or to none, a SEND): no walk is needed. */
+static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
+{
+	const struct rxfer_seg *local = &io->range[0];
+	struct ibv_send_wr *wr = io->wr;
+
+	io->sge[0] = (struct ibv_sge){local->addr, local->len, local->key};
+	if (remote) {
+		if (remote->len < local->len)
+			io->sge[0].length = remote->len;
+		wr->wr.rdma.remote_addr = remote->addr;
+		wr->wr.rdma.rkey = remote->key;
+	}
+	wr->sg_list = io->sge;
+	wr->num_sge = 1;
+	wr->opcode = wr_opcode[io->op];
+	wr->next = NULL;
+	io->bytes = io->sge[0].length;
+	io->nwr = io->bytes != 0;
+}
+
 /* Cut an I/O's ranges and the remote segments into WRs. */
-static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
-		  const struct rxfer_seg *remote, uint32_t nremote)
+static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
+		      const struct rxfer_seg *remote, uint32_t nremote)
 {
 	struct ibv_send_wr *wr = io->wr - 1;
 	struct ibv_sge *sge = io->sge;
@@ -177,6 +200,15 @@ static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 	io->nwr = (uint32_t)(wr - io->wr) + 1;
 }
 
+static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
+		  const struct rxfer_seg *remote, uint32_t nremote)
+{
+	if (io->nrange == 1 && nremote <= 1)
+		build_single(io, nremote ? remote : NULL);
+	else
+		build_cut(conn, io, remote, nremote);
+}
+
 /* Ask the policy for each WR of the chain, and number them. */
 static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
 {
@@ -185,12 +217,9 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 	for (uint32_t i = 0; i < io->nwr; i++) {
 		bool last = i == io->nwr - 1;
 
-		io->sig[i] = (struct rxfer_sig_wr){
-			.must_signal = last && (flags & RXFER_MUST_SIGNAL),
-			.ends_io = last,
-			.ends_post = last,
-			.io_epoch = &io->sig_epoch,
-		};
+		io->sig[i].must_signal = last && (flags & RXFER_MUST_SIGNAL);
+		io->sig[i].ends_io = last;
+		io->sig[i].ends_post = last;
 		io->said[i] = rxfer_sig_decide(&conn->sig, &conn->sq, &io->sig[i]);
 		io->wr[i].send_flags = io->said[i] ? IBV_SEND_SIGNALED : 0;
 		io->wr[i].wr_id = mark | (uint32_t)(seq + i);
@@ -291,10 +320,11 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	conn->counts.copied_bytes += io->staging.len;
 }
 
-/* One I/O, from its two lists to the device. */
-static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
-		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
-		unsigned int flags)
+/* One I/O, from its two lists to the device. One copy, so that its parts are inlined in it. */
+static __attribute__((noinline)) int post(struct rxfer_conn *conn, enum rxfer_opcode op,
+					  const struct rxfer_frag *local, uint32_t nlocal,
+					  const struct rxfer_seg *remote, uint32_t nremote,
+					  uint64_t id, unsigned int flags)
 {
 	struct rxfer_io *io = NULL;
 	int rc = take_io(conn, nlocal, nremote, &io);
