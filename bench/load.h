@@ -36,12 +36,14 @@ struct target {
  * @ios, @bytes: completed
  * @start, @end: rxfer_now() before the first I/O, after the last one was done
  * @stalls:      times that an I/O with a free slot had to wait for SQEs or RECV credits
+ * @peak:        I/Os per second in the fastest stretch (peak.h)
  * @cut_short:   a stop signal ended it
  */
 struct load_result {
 	uint64_t ios, bytes, start, end, stalls;
 	struct counts counts;
 	struct hist latency;
+	double peak;
 	bool cut_short;
 };
 

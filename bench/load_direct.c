@@ -18,6 +18,7 @@
 #include <string.h>
 #include "load.h"
 #include "pattern.h"
+#include "peak.h"
 
 #define POISON 0xa5
 
@@ -71,6 +72,7 @@ struct direct {
 	bool issuing;
 	struct load_result *out;
 	uint64_t stalls, bytes;
+	struct peak peak;
 };
 
 /* ---- Making it ---- */
@@ -434,6 +436,17 @@ static int all_lanes(struct direct *d, int *did, bool *finished_all)
 	return 0;
 }
 
+static void mark_peak(struct direct *d, uint64_t now)
+{
+	uint64_t issued = 0, completed = 0;
+
+	for (uint64_t qp = 0; qp < d->cfg->qps; qp++) {
+		issued += d->lanes[qp].issued;
+		completed += d->lanes[qp].completed;
+	}
+	peak_mark(&d->peak, now, issued, completed);
+}
+
 static int between_passes(struct direct *d, int did)
 {
 	struct watch *w = d->watch;
@@ -451,6 +464,8 @@ static int between_passes(struct direct *d, int did)
 						w->control->fd, 50));
 	if (!rc)
 		rc = watch_pass(w, (unsigned int)did, true, &type, &body);
+	if (d->out && w->now >= d->peak.next)
+		mark_peak(d, w->now);
 	/* In mid-run there is nothing good that the server could have to say. */
 	return rc == 1 ? control_bad_news(w->control, type, body) : rc;
 }
@@ -473,6 +488,7 @@ static void begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 	out->start = rxfer_now();
 	if (duration)
 		d->deadline = out->start + duration;
+	peak_begin(&d->peak, out->start);
 }
 
 static void conclude(struct direct *d, struct load_result *out)
@@ -485,6 +501,8 @@ static void conclude(struct direct *d, struct load_result *out)
 		out->ios += d->lanes[qp].completed;
 	out->counts.passes = d->watch->passes;
 	out->counts.idle = d->watch->idle;
+	mark_peak(d, out->end);
+	out->peak = peak_rate(&d->peak);
 	counts_take(&out->counts, d->conns, (unsigned int)d->cfg->qps);
 }
 

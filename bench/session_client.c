@@ -131,6 +131,7 @@ static void fill_result(struct run *run, struct result *r)
 		r->bw_avg_MiBps = (double)mine->bytes / 1048576 / seconds;
 		r->msg_rate_Mpps = (double)mine->ios / 1e6 / seconds;
 	}
+	r->bw_peak_MiBps = mine->peak * (double)run->cfg->size / 1048576;
 	if (has_latency(rxfer_dev_info(run->dev), run->cfg))
 		fill_latency(r, &mine->latency);
 	else

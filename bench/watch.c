@@ -89,7 +89,7 @@ int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type,
 	}
 	if (w->empty < PASSES_EMPTY && w->done < PASSES_DONE && !w->sleep && !w->passive)
 		return 0;
-	now = rxfer_now();
+	w->now = now = rxfer_now();
 	if (w->done)
 		w->progress = now;
 	w->empty = 0;

@@ -33,6 +33,7 @@ struct watch {
 	uint64_t progress;  /* rxfer_now() of the last progress */
 	uint64_t heard;	    /* of the last message */
 	uint64_t said;	    /* of our last sign of life */
+	uint64_t now;	    /* of the last look at the clock */
 	uint64_t looked;    /* of the last full look */
 	unsigned int empty; /* empty passes since then */
 	unsigned int done;  /* things done since then */

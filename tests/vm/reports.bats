@@ -35,6 +35,7 @@ header+=,transport,mtu,rd_atomic,kernel,host,peer_host,emulated,version,started,
 	# A percentile that fewer than ten samples are above is left empty.
 	rows "$out_file" 2 'f("lat_p999_us") == "" && (f("lat_p90_us") == "") == (f("signal") == "half")'
 	rows "$out_file" 2 '(x = f("bw_avg_MiBps") * f("seconds") / (500 * 4096 / 1048576)) > 0.98 && x < 1.02'
+	rows "$out_file" 2 'f("bw_peak_MiBps") >= f("bw_avg_MiBps") && f("bw_avg_MiBps") > 0'
 	rows "$out_file" 2 'f("emulated") ~ /software RDMA/ && f("poll_idle_pct") <= 100'
 }
 
