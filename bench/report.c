@@ -23,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct report_ops *const formats[] = {&report_table, &report_csv, &report_json};
+static const struct report_ops *const formats[] = {&report_table, &report_csv, &report_json,
+						   &report_perftest, &report_perftest_lat};
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 

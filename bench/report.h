@@ -17,6 +17,7 @@ struct report;
  * All return 0 or -errno (a full disk shows in row or end; nothing is left half-written behind it).
  * @begin: before the first row; checks that what is in the file already may be appended to
  * @row:   one result
+ *         -ENODATA: it has no place in this format; others can go on with the next
  * @end:   after the last row
  */
 struct report_ops {
@@ -24,12 +25,14 @@ struct report_ops {
 	const char *summary;
 	bool replaces; /* a file is written anew under another name and replaced at the end; else
 			  appended to */
+	bool bare;     /* figures only: what is to be known about them has to be said elsewhere */
 	int (*begin)(struct report *);
 	int (*row)(struct report *, const struct result *);
 	int (*end)(struct report *);
 };
 
-extern const struct report_ops report_table, report_csv, report_json;
+extern const struct report_ops report_table, report_csv, report_json, report_perftest,
+	report_perftest_lat;
 
 /** report_find() - the format of that name, or NULL; report_list() - the i-th, NULL behind the
  * last. */
@@ -47,8 +50,10 @@ const struct report_ops *report_list(unsigned int i);
 int report_open(const struct report_ops *ops, const char *path, const char *opts,
 		struct report **out, char *error, unsigned int error_size);
 
-/** report_row() - write one result out, completely or not at all. Returns 0 or -errno, words
- * @error. */
+/**
+ * report_row() - write one result out, completely or not at all. Returns 0 or -errno, words @error;
+ * -ENODATA: the format has no place for this one, the report is as good as before.
+ */
 int report_row(struct report *r, const struct result *result, char *error, unsigned int error_size);
 
 /**

@@ -32,6 +32,8 @@ struct sweep {
 	bool terminal;	/* stderr is one */
 	bool showing;
 	unsigned int ok, failed, rows;
+	unsigned int left_out; /* rows that have no place in a format */
+	bool warned;
 };
 
 void complain(const char *format, ...)
@@ -106,12 +108,32 @@ static int write_row(struct sweep *s, const struct result *r)
 
 	s->rows++;
 	for (unsigned int i = 0; i < s->reports; i++) {
-		if (report_row(s->report[i], r, error, sizeof(error))) {
+		int err = report_row(s->report[i], r, error, sizeof(error));
+
+		if (err == -ENODATA) {
+			complain("run %u of %u is not in the table: %s", s->now + 1, s->plan.n,
+				 error);
+			s->left_out++;
+		} else if (err) {
 			complain("%s", error);
 			rc = -EIO;
 		}
 	}
 	return rc;
+}
+
+/* What other formats say beside the figures. */
+static void warn(struct sweep *s, const struct result *r)
+{
+	if (!report_find(s->plan.run[0].format)->bare || r->status != RESULT_OK)
+		return;
+	if (!strcmp(r->partial, "yes"))
+		complain("run %u of %u is partial: interrupted before its end", s->now + 1,
+			 s->plan.n);
+	if (r->emulated[0] && !s->warned)
+		complain("%s: these figures compare software paths; they are no hardware figures",
+			 r->emulated);
+	s->warned |= r->emulated[0] != '\0';
 }
 
 static int close_reports(struct sweep *s)
@@ -183,7 +205,10 @@ static int one_run(struct sweep *s)
 		disconnect(s);
 	s->ok += result.status == RESULT_OK;
 	s->failed += result.status == RESULT_FAILED;
-	return write_row(s, &result);
+	rc = write_row(s, &result);
+	if (!rc)
+		warn(s, &result);
+	return rc;
 }
 
 static int all_runs(struct sweep *s)
@@ -252,7 +277,7 @@ int runs_execute(const struct opts *o, const struct server_ops *server, void *ar
 	farewell(&s);
 	if (close_reports(&s))
 		rc = rc ? rc : -EIO;
-	if (!rc && s.ok && !s.failed)
+	if (!rc && s.ok && !s.failed && !s.left_out)
 		status = 0;
 out:
 	if (*runtime->stop)

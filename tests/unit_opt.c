@@ -157,6 +157,7 @@ static void test_output(void **state)
 	assert_null(output_format("results/.csv"));
 	assert_non_null(report_find("csv"));
 	assert_non_null(report_find("json"));
+	assert_non_null(report_find("perftest-lat"));
 	assert_non_null(report_find("table"));
 }
 

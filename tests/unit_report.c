@@ -257,8 +257,10 @@ static void test_formats(void **state)
 	assert_ptr_equal(report_find("table"), &report_table);
 	assert_null(report_find("tables"));
 	assert_ptr_equal(report_list(0), &report_table);
-	assert_non_null(report_list(2));
-	assert_null(report_list(3));
+	assert_ptr_equal(report_find("perftest"), &report_perftest);
+	assert_ptr_equal(report_find("perftest-lat"), &report_perftest_lat);
+	assert_non_null(report_list(4));
+	assert_null(report_list(5));
 }
 
 int main(void)

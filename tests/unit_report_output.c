@@ -17,6 +17,7 @@ static int first_error(const struct report_ops *ops, const char *path)
 	if (err)
 		return err;
 	fill(&result);
+	hist_add(&result.latency, 5);
 	err = report_row(r, &result, error, ERROR);
 	if (err)
 		report_close(r, false, later, ERROR);
@@ -275,6 +276,7 @@ static void test_whole_rows(void **state)
 	check_cut(&report_csv, 1);
 	check_cut(&report_csv, 50);
 	check_cut(&report_table, 50);
+	check_cut(&report_perftest, 150);
 }
 
 /* A disk that fills up at the very end costs neither the old file nor a stray one. */

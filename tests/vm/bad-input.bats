@@ -189,9 +189,9 @@ limited() {
 
 @test "a full device as stdout, in every format; a closed one" {
 	local format
-	for format in csv json table; do
+	for format in csv json table perftest perftest-lat; do
 		status=0
-		timeout 20 "$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 --format "$format" >/dev/full \
+		timeout 20 "$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 --signal io --format "$format" >/dev/full \
 			2>"$err_file" || status=$?
 		out='' err=$(<"$err_file")
 		refused 1 'stdout' 'No space left' 'free some space'
