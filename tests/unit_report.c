@@ -146,7 +146,7 @@ static void test_json(void **state)
 	assert_string_equal(text_in(row, "reason"), "no, \"windows\"\n");
 	assert_true(json_is_null(json_object_get(row, "bytes")));
 	row = row_of(root, 1);
-	assert_int_equal(json_object_size(row), result_columns_count + 1);
+	assert_int_equal(json_object_size(row), result_columns_count + 2);
 	assert_int_equal(json_integer_value(json_object_get(row, "schema")), RESULT_SCHEMA);
 	assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 65536);
 	assert_true(json_real_value(json_object_get(row, "lat_p50_us")) == 12.344);
@@ -154,6 +154,44 @@ static void test_json(void **state)
 	assert_true(json_equal(json_object_get(row, "histogram"), histogram));
 	json_decref(histogram);
 	json_decref(root);
+}
+
+/* ngc_multinode_perf: awk -F'[:,]' '/NAME/{print $2}' | cut -d. -f1, and it takes all that comes.
+ */
+static const char *ngc(const char *text, const char *name)
+{
+	static char found[200];
+	const char *line;
+
+	found[0] = '\0';
+	for (line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t len = strcspn(line, "\n");
+		const char *at = memmem(line, len, name, strlen(name));
+		const char *second = strpbrk(line, ":,");
+
+		if (!at)
+			continue;
+		snprintf(found + strlen(found), sizeof(found) - strlen(found), "%.*s;",
+			 (int)strcspn(second + 1, ".:,\n"), second + 1);
+	}
+	return found;
+}
+
+static void test_json_perftest(void **state)
+{
+	struct report *r = opened(&report_json, OUT);
+	static struct result result;
+
+	(void)state;
+	fill(&result);
+	result.bw_peak_MiBps = 2345.6;
+	result.lat_avg_us = 13.57;
+	add(r, &result);
+	closed(r, true);
+	assert_string_equal(ngc(slurp(OUT), "BW_average"), " 1234;");
+	assert_string_equal(ngc(slurp(OUT), "BW_peak"), " 2345;");
+	assert_string_equal(ngc(slurp(OUT), "MsgRate"), " 0;");
+	assert_string_equal(ngc(slurp(OUT), "t_avg"), " 13;");
 }
 
 static void test_json_lines(void **state)
@@ -168,7 +206,7 @@ static void test_json_lines(void **state)
 		assert_true(occurrences(line, "\": ") <= 1);
 		keys += occurrences(line, "\": ");
 	}
-	assert_int_equal(keys, 4 + 10 + 3 * (result_columns_count + 1));
+	assert_int_equal(keys, 4 + 10 + 3 * (result_columns_count + 1 + 5));
 }
 
 static void test_json_no_rows(void **state)
@@ -266,10 +304,10 @@ static void test_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_csv),		  test(test_csv_empty_file), test(test_csv_other_header),
-		test(test_json),	  test(test_json_lines),     test(test_json_no_rows),
-		test(test_json_replaces), test(test_json_mode),	     test(test_json_link),
-		test(test_json_fifo),	  test(test_formats),
+		test(test_csv),		 test(test_csv_empty_file), test(test_csv_other_header),
+		test(test_json),	 test(test_json_perftest),  test(test_json_lines),
+		test(test_json_no_rows), test(test_json_replaces),  test(test_json_mode),
+		test(test_json_link),	 test(test_json_fifo),	    test(test_formats),
 	};
 
 	compose_header();
