@@ -390,6 +390,14 @@ static void add_quoted(char *buf, unsigned int size, const char *word)
 	text_add(buf, size, "'");
 }
 
+/* What a dash begins is a value only behind "=". */
+static const char *glue(const struct opt *o, const char *value)
+{
+	if (o->kind == OPT_FLAG)
+		return "";
+	return value[0] == '-' ? "=" : " ";
+}
+
 static void add_option(char *buf, unsigned int size, const struct opt *o, const struct opt_given *g)
 {
 	unsigned int i;
@@ -399,7 +407,7 @@ static void add_option(char *buf, unsigned int size, const struct opt *o, const 
 			text_add(buf, size, ",");
 		else
 			text_add(buf, size, "%s--%s%s", *buf ? " " : "", o->name,
-				 o->kind == OPT_FLAG ? "" : " ");
+				 glue(o, g->text[i]));
 		if (o->kind != OPT_FLAG)
 			add_quoted(buf, size, g->text[i]);
 	}

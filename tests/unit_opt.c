@@ -84,6 +84,7 @@ static void test_forms(void **state)
 	assert_prints(CMD_SERVER, "-d mlx5_0 -p 1 --timeout 1",
 		      "--device mlx5_0 --port 1 --timeout 1s");
 	assert_prints(CMD_DEVICES, "-drxe0", "--device rxe0");
+	assert_prints(CMD_DEVICES, "-d-p", "--device=-p");	/* "--device -p" would be refused */
 	assert_prints(CMD_LOOPBACK, "-t 1 -q 2 -n 3 -D 4 -d a", /* perftest's letters */
 		      "--device a --depth 1 --qps 2 --iters 3 --duration 4s");
 }
