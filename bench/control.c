@@ -318,7 +318,7 @@ int control_text(const json_t *body, const char *key, char *out, size_t size)
 		return rxfer_fail(EBADMSG, "the peer's message lacks the text %s", key);
 	snprintf(out, size, "%s", text);
 	for (char *p = out; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
+		if (*p < ' ' || *p > '~') /* UTF-8 has control characters, too, and may be cut */
 			*p = '?';
 	return 0;
 }

@@ -91,8 +91,10 @@ int control_pair(struct control *a, struct control *b);
 
 void control_close(struct control *c);
 
-/** control_uint(), control_text() - a member of a message; -EBADMSG where it lacks or is of another
- * kind. */
+/**
+ * control_uint(), control_text() - a member of a message; -EBADMSG where it lacks or is of another
+ * kind. A text is cut at @size, with '?' for all that is not printable ASCII.
+ */
 int control_uint(const json_t *body, const char *key, uint64_t *out);
 int control_text(const json_t *body, const char *key, char *out, size_t size);
 

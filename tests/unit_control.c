@@ -408,10 +408,10 @@ static void numbers_of_a_message(void **state)
 
 static void texts_of_a_message(void **state)
 {
-	json_t *body = json_pack("{s:s,s:s,s:i,s:s}", "plain", "some text", "rude",
+	json_t *body = json_pack("{s:s,s:s,s:s,s:i,s:s}", "plain", "some text", "rude",
 				 "a\x1b[2J\r\nb\tc\x7f"
 				 "d\x01",
-				 "number", 1, "empty", "");
+				 "c1", "\xc2\x9b[2J", "number", 1, "empty", "");
 	char text[16];
 
 	(void)state;
@@ -421,6 +421,8 @@ static void texts_of_a_message(void **state)
 	assert_string_equal(text, "some");
 	assert_int_equal(control_text(body, "rude", text, sizeof(text)), 0);
 	assert_string_equal(text, "a?[2J??b?c?d?");
+	assert_int_equal(control_text(body, "c1", text, sizeof(text)), 0);
+	assert_string_equal(text, "??[2J");
 	assert_int_equal(control_text(body, "empty", text, sizeof(text)), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(control_text(body, "number", text, sizeof(text)), -EBADMSG);
