@@ -6,6 +6,7 @@
 
 top="$BATS_TEST_DIRNAME/.."
 man="$top/man/rxfer-bench.1"
+completion="$top/completions/rxfer-bench.bash"
 
 setup() {
 	bench=${RXFER_BENCH:-./rxfer-bench}
@@ -59,6 +60,18 @@ options_of_man() {
 	same options "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
 }
 
+# "-s --size" of each row of the option table, "- --op" where there is no letter, sorted.
+options_of_table() {
+	sed -n '/^const struct opt opt_table/,/^};/s/^\t{ "\([a-z-]*\)", \([^,]*\), OPT_.*/\2 --\1/p' \
+		"$top/bench/opt_table.c" | sed "s/^0 /- /; s/^'\(.\)'/-\1/" | sort
+}
+
+@test "each row of the option table is in --help, and nothing else" {
+	options_of_table >"$BATS_TEST_TMPDIR/table"
+	options_of_help | sed 's/^\([^ ]* [^ ]*\) .*/\1/' >"$BATS_TEST_TMPDIR/help"
+	same "option table" "$BATS_TEST_TMPDIR/table" "$BATS_TEST_TMPDIR/help"
+}
+
 # The values that --help gives for an option, one a line. "all" of a sweep is no name.
 values_of_help() {
 	options_of_help | sed -n "s/.* --$1 .*\[\(.*\); default.*/\1/p" | sed 's/, all$//; s/, /\n/g'
@@ -98,6 +111,60 @@ items_of_man() {
 	"$bench" help | sed -n 's/^  rxfer-bench \([a-z]*\) .*/\1/p' >"$BATS_TEST_TMPDIR/help"
 	section DESCRIPTION | sed -n 's/^\.It Cm //p' >"$BATS_TEST_TMPDIR/man"
 	same commands "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+# What completion offers behind the words LINE of a command line, one a line.
+completed() {
+	bash -c '. "$1" && COMP_LINE=$2 COMP_POINT=${#2}; _rxfer_bench; printf "%s\n" "${COMPREPLY[@]}"' \
+		- "$completion" "$bench $1"
+}
+
+# A command with one of its options, a line each, letters too: "client -s".
+completed_options() {
+	local command
+	for command in server client loopback devices; do
+		completed "$command -" | sed "s/^/$command /"
+	done | sort
+}
+
+options_of_commands() {
+	options_of_help | awk '{ n = split($3, command, ",")
+		for (i = 1; i <= n; i++) {
+			print command[i], $2
+			if ($1 != "-") print command[i], $1
+		} }' | sort
+}
+
+@test "completion offers each option of a command, and no other" {
+	options_of_commands >"$BATS_TEST_TMPDIR/help"
+	completed_options >"$BATS_TEST_TMPDIR/completion"
+	same options "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/completion"
+}
+
+@test "completion offers the names that an option may have, and of a list those that are left" {
+	local name commands values n=0
+	while read -r _ name commands values; do
+		[[ $values == \[* && $values != *..* ]] || continue
+		sed 's/^.//; s/;.*//; s/, /\n/g; s/:K/:/g' <<<"$values" >"$BATS_TEST_TMPDIR/help"
+		completed "${commands%%,*} $name " >"$BATS_TEST_TMPDIR/completion"
+		diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/completion"
+		n=$((n + 1))
+	done < <(options_of_help)
+	((n >= 6)) || { echo "only $n options with names were found"; return 1; }
+	[[ $(completed 'loopback --op=write,s') == write,send ]]
+	[[ $(completed 'loopback --op write,write') == '' ]]
+	[[ $(completed 'loopback --signal half,every:4,i') == 4,io ]] # bash takes a : for a word's end
+}
+
+@test "completion offers commands, files, and nothing where there is nothing" {
+	completed 'help ' >"$BATS_TEST_TMPDIR/completion"
+	"$bench" help | sed -n 's/^  rxfer-bench \([a-z-]*\) .*/\1/p' >"$BATS_TEST_TMPDIR/help"
+	same commands "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/completion"
+	[[ $(completed 'loop') == loopback ]]
+	[[ $(completed "loopback -o $BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
+	[[ $(completed "loopback --output=$BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
+	[[ $(completed 'loopback --size ') == '' ]]
+	[[ $(completed 'frobnicate -') == '' ]]
 }
 
 # The program's own words of all command lines that are shown, one a line: what stands in a sh block
