@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The command line, as far as it needs no RDMA device: help, usage errors, exit statuses.
+# The command line, as far as it needs no RDMA device, or one of the test double (tests/fakehca) will
+# do: help, usage errors, bad input and surroundings, exit statuses.
 
 # What bench.bash sets and reads; perl and awk in single quotes.
 # shellcheck disable=SC2154,SC2034,SC2016,SC2028,SC2030,SC2031
@@ -9,6 +10,10 @@ bats_require_minimum_version 1.5.0
 load vm/bench
 
 LIMIT=10
+
+teardown() {
+	end_server
+}
 
 # Nothing of this machine: a device may be there, the options are looked at first.
 usage_error() {
@@ -229,4 +234,174 @@ usage_error() {
 	bench loopback --size 0 -o "$BATS_TEST_TMPDIR/x.csv"
 	usage_error '--size'
 	[[ ! -e $BATS_TEST_TMPDIR/x.csv ]]
+}
+
+# ---- with the double for a device; in tests/vm the same is asked of real ones ----
+
+on_double() {
+	RXFER_BENCH=${RXFER_BENCH_FAKE:-$PWD/tests/rxfer-bench-fake}
+	DEVICE=fake0 HOST=127.0.0.1
+	PORT=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1)->sockport')
+}
+
+quick() {
+	bench loopback -d "$DEVICE" --format csv -s 64 -n 10 "$@"
+}
+
+# refuses PATTERN... of a client, whatever stand-in is at the port.
+refuses() {
+	client --timeout 2s
+	refused 1 "$@"
+	end_server
+}
+
+@test "a device that is not there: the nearest name" {
+	on_double
+	bench loopback -d fake00
+	refused 1 'fake00' 'did you mean fake0'
+	bench server -d fake
+	refused 1 'did you mean fake0'
+	bench client -d mlx5_0 "$HOST"
+	refused 1 'mlx5_0' 'fake0'
+	bench devices -d fake1
+	refused 1 'fake1' 'did you mean fake0'
+}
+
+@test "a device that is down" {
+	local command
+	on_double
+	export FAKEHCA=down=1
+	for command in loopback server "client $HOST"; do
+		# shellcheck disable=SC2086 # two words
+		bench $command -d fake0
+		refused 1 'fake0' 'not active' 'bring its link up'
+	done
+	bench loopback
+	refused 1 'none of the 1 RDMA devices is active' 'rxfer-bench devices'
+}
+
+@test "a port that is in use" {
+	on_double
+	serve
+	bench server -d "$DEVICE" -p "$PORT"
+	refused 1 "$PORT" 'in use' '--port'
+	serving
+	server_ends
+}
+
+@test "a server outlives those who are no client of it" {
+	on_double
+	serve
+	perl -MIO::Socket::INET -e '
+		for my $words ("GET / HTTP/1.0\r\n\r\n", pack("NnnN", 0x52584642, 1, 1, 1 << 30),
+			pack("NnnN", 0x52584642, 2, 1, 2) . "{}", pack("NnnN", 0x52584642, 1, 2, 2) . "[]", "x", "") {
+			my $c = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $ARGV[0]) or die;
+			print $c $words;
+			$c->flush;
+			shutdown $c, 1;
+			1 while sysread $c, my $answer, 4096;
+		}' "$PORT"
+	serving
+	server_ends
+	[[ $(<"$BATS_TEST_TMPDIR/server.err") == *HTTP*1073741824*'version 2'* ]] || fail "$(<"$BATS_TEST_TMPDIR/server.err")"
+}
+
+@test "no server there" {
+	on_double
+	refuses "$HOST" "$PORT" 'refused' 'server'
+}
+
+@test "a host that nobody knows: the nearest that this machine knows" {
+	on_double
+	bench client -d "$DEVICE" localhots
+	refused 1 'localhots' 'did you mean localhost'
+	bench client -d "$DEVICE" no.such.host.invalid
+	refused 1 'no.such.host.invalid' 'not known'
+}
+
+@test "somebody else at the port: HTTP, SMTP, silence, a door that shuts" {
+	on_double
+	stand_in 'while (<$c>) { last if /^\r?$/ } print $c "HTTP/1.1 400 Bad Request\r\n\r\n<html>"'
+	refuses 'HTTP' '--port'
+	stand_in 'print $c "220 mail.example ESMTP\r\n"; $c->flush; sysread $c, my $b, 4096'
+	refuses 'does not speak rxfer-bench' '--port'
+	stand_in 'sleep 60'
+	refuses 'no answer' '--timeout'
+	stand_in '1'
+	refuses 'closed the control connection'
+}
+
+@test "a server of another version, or that sends nonsense" {
+	on_double
+	stand_in 'print $c pack("NnnN", 0x52584642, 2, 1, 6), "{}\r\n\r\n"; $c->flush; sleep 5'
+	refuses 'version 2' 'we speak 1' 'same release'
+	stand_in 'print $c pack("NnnN", 0x52584642, 1, 1, 1 << 30); $c->flush; sleep 5'
+	refuses '1073741824'
+	stand_in 'print $c pack("NnnN", 0x52584642, 1, 1, 7), "\0\xff{}\r\n\r"; $c->flush; sleep 5'
+	refuses 'JSON'
+	stand_in 'print $c pack("NnnN", 0x52584642, 1, 10, 21), qq({"reason":"\xc2\x9b31m no"}); $c->flush; sleep 5'
+	refuses ': \?\?31m no$'
+}
+
+@test "a size above what one message can carry, a queue too short for one I/O" {
+	on_double
+	quick -s 2g
+	complained 1 '--size 2147483648' 'max_msg_sz 1073741824'
+	rows "$out_file" 1 'f("status") == "failed"'
+	quick --op write --strategy multi-wr --frags 4 --sq-depth 4
+	complained 1 'takes 4' '--sq-depth 5'
+	rows "$out_file" 1 'f("status") == "failed"'
+}
+
+# The double knows no limit: it is told to fail as the kernel does, and the limit is there to be named.
+@test "the limit of locked memory: named, with the remedy" {
+	local drop=''
+	on_double
+	[[ $(id -u) != 0 ]] || drop='setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock'
+	ulimit -l 64
+	FAKEHCA=fail_reg_mr=1,fail_reg_mr_with=12 with "$drop" loopback -d fake0 -s 1m -n 10 --format csv
+	complained 1 'locked-memory limit' '0.06 MiB' 'ulimit -l'
+	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /locked-memory limit/'
+}
+
+@test "an output that cannot be written" {
+	on_double
+	quick -o /no/such/dir/x.csv
+	refused 1 '/no/such/dir/x.csv' 'No such file' 'directory'
+	mkdir "$BATS_TEST_TMPDIR/d.csv"
+	quick -o "$BATS_TEST_TMPDIR/d.csv"
+	refused 1 'd.csv' 'directory'
+	quick -o "$BATS_TEST_TMPDIR/a.csv" -o "$BATS_TEST_TMPDIR/b.json" -o /no/such/dir/x.csv
+	refused 1 '/no/such/dir/x.csv'
+	[[ -z $(find "$BATS_TEST_TMPDIR" -name '[ab].*' -size +0) ]] || fail "half-written"
+}
+
+@test "a full disk" {
+	local format
+	on_double
+	for format in csv json table; do
+		status=0
+		"$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 --format "$format" >/dev/full 2>"$err_file" || status=$?
+		out='' err=$(<"$err_file")
+		refused 1 'stdout' 'No space left' 'free some space'
+	done
+	for format in csv json txt; do
+		ln -s /dev/full "$BATS_TEST_TMPDIR/full.$format"
+		quick -o "$BATS_TEST_TMPDIR/full.$format"
+		complained 1 "full.$format" 'No space left' 'free some space'
+	done
+}
+
+@test "an output with another header, or a last line that is not whole" {
+	on_double
+	printf 'a,b\n1,2\n' >"$BATS_TEST_TMPDIR/x.csv"
+	quick -o "$BATS_TEST_TMPDIR/x.csv"
+	refused 1 'x.csv' 'header' 'another'
+	[[ $(<"$BATS_TEST_TMPDIR/x.csv") == $'a,b\n1,2' ]]
+	quick
+	printf '%s\n1,ok' "${out%%$'\n'*}" >"$BATS_TEST_TMPDIR/y.csv"
+	cp "$BATS_TEST_TMPDIR/y.csv" "$BATS_TEST_TMPDIR/y.was"
+	quick -o "$BATS_TEST_TMPDIR/y.csv"
+	refused 1 'y.csv' 'not complete'
+	cmp "$BATS_TEST_TMPDIR/y.csv" "$BATS_TEST_TMPDIR/y.was"
 }
