@@ -20,7 +20,7 @@ static void client_close(void *arg, struct control *c)
 	control_close(c);
 }
 
-int command_client(const struct opts *o, const struct runtime *runtime)
+int with_tcp_server(const struct opts *o, const struct runtime *runtime, server_user *use)
 {
 	static const struct server_ops tcp = {client_open, client_close};
 	struct where where = {.host = o->host};
@@ -28,5 +28,10 @@ int command_client(const struct opts *o, const struct runtime *runtime)
 
 	opts_first(o, &cfg);
 	where.port = (uint16_t)cfg.port;
-	return runs_execute(o, &tcp, &where, runtime);
+	return use(o, &tcp, &where, runtime);
+}
+
+int command_client(const struct opts *o, const struct runtime *runtime)
+{
+	return with_tcp_server(o, runtime, runs_execute);
 }

@@ -17,6 +17,7 @@ int command_server(const struct opts *o, const struct runtime *runtime);
 int command_client(const struct opts *o, const struct runtime *runtime);
 int command_loopback(const struct opts *o, const struct runtime *runtime);
 int command_devices(const struct opts *o, const struct runtime *runtime);
+int command_probe(const struct opts *o, const struct runtime *runtime);
 
 /**
  * struct server_ops - how the client's side gets a session with a server.
@@ -32,6 +33,17 @@ struct server_ops {
  */
 int runs_execute(const struct opts *o, const struct server_ops *server, void *arg,
 		 const struct runtime *runtime);
+
+/* What is done with a server, wherever it is. */
+typedef int server_user(const struct opts *o, const struct server_ops *server, void *arg,
+			const struct runtime *runtime);
+
+/**
+ * with_tcp_server(), with_own_server() - use the server at o->host, or a thread of this process;
+ * both return what @use returns.
+ */
+int with_tcp_server(const struct opts *o, const struct runtime *runtime, server_user *use);
+int with_own_server(const struct opts *o, const struct runtime *runtime, server_user *use);
 
 /**
  * check_device() - is there a device to run on? Asked before anything else is touched. 0; or

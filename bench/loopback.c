@@ -55,7 +55,7 @@ static void loopback_close(void *arg, struct control *c)
 	pthread_join(l->thread, NULL);
 }
 
-int command_loopback(const struct opts *o, const struct runtime *runtime)
+int with_own_server(const struct opts *o, const struct runtime *runtime, server_user *use)
 {
 	static const struct server_ops thread = {loopback_open, loopback_close};
 	struct cfg cfg;
@@ -63,5 +63,10 @@ int command_loopback(const struct opts *o, const struct runtime *runtime)
 
 	opts_first(o, &cfg);
 	topo_pin(&runtime->topo, 0);
-	return runs_execute(o, &thread, &l, runtime);
+	return use(o, &thread, &l, runtime);
+}
+
+int command_loopback(const struct opts *o, const struct runtime *runtime)
+{
+	return with_own_server(o, runtime, runs_execute);
 }

@@ -74,4 +74,22 @@ const char *report_name(const struct report *r);
  */
 const struct column *report_common(const struct report *r, const char *name);
 
+/* Parts of the formats that others can use. */
+
+/** report_put_shared() - "device rxe0, driver rxe, ...": what is in @r->common. 0 or -errno. */
+int report_put_shared(const struct report *r, FILE *out);
+
+/** report_wrap() - @text from column @start on, as many lines as it needs; @at: where the line is.
+ */
+void report_wrap(FILE *f, unsigned int at, unsigned int start, const char *text);
+
+/** report_put_head() - a JSON document's beginning: version, environment, options. 0 or -errno. */
+int report_put_head(struct report *r, FILE *f);
+
+/** report_put_string() - @text as a JSON string. 0 or -ENOMEM. */
+int report_put_string(FILE *f, const char *text);
+
+#define EMULATED_WARNING \
+	"Warning: these figures compare software paths; they are no hardware figures.\n"
+
 #endif

@@ -34,7 +34,7 @@ static json_t *string_of(const char *text)
 	return string;
 }
 
-static int put_string(FILE *f, const char *text)
+int report_put_string(FILE *f, const char *text)
 {
 	json_t *string = string_of(text);
 	int failed = !string || json_dumpf(string, f, JSON_ENCODE_ANY);
@@ -49,7 +49,7 @@ static int put_value(FILE *f, const struct column *c, const struct result *resul
 	char number[REPORT_FIELD];
 
 	if (text && text[0])
-		return put_string(f, text);
+		return report_put_string(f, text);
 	if (!c || text || !result_format(c, result, number, sizeof(number))[0])
 		fputs("null", f);
 	else
@@ -122,7 +122,7 @@ static int json_row(struct report *r, const struct result *result)
 	return err;
 }
 
-static int put_head(struct report *r, FILE *f)
+int report_put_head(struct report *r, FILE *f)
 {
 	int err;
 
@@ -134,7 +134,7 @@ static int put_head(struct report *r, FILE *f)
 		err = put_value(f, report_common(r, environment[i]), &r->common);
 	}
 	fputs("\n  },\n  \"options\": ", f);
-	return err ? err : put_string(f, r->opts);
+	return err ? err : report_put_string(f, r->opts);
 }
 
 static int json_end(struct report *r)
@@ -150,7 +150,7 @@ static int json_end(struct report *r)
 	if (err)
 		return err;
 	f = report_text(r);
-	err = f ? put_head(r, f) : -ENOMEM;
+	err = f ? report_put_head(r, f) : -ENOMEM;
 	if (!err)
 		fprintf(f, ",\n  \"rows\": [%s%s]\n}\n", rows, r->rows ? "\n  " : "");
 	free(rows);

@@ -150,6 +150,13 @@ static void put_wrapped(struct line *l, unsigned int start, const char *text)
 	} while (*text);
 }
 
+void report_wrap(FILE *f, unsigned int at, unsigned int start, const char *text)
+{
+	struct line l = {.f = f, .at = at};
+
+	put_wrapped(&l, start, text);
+}
+
 /* ---- the report ---- */
 
 static int table_begin(struct report *r)
@@ -203,7 +210,7 @@ static int table_row(struct report *r, const struct result *result)
 }
 
 /* "device rxe0, driver rxe": what is known, on lines of WIDTH. */
-static int put_shared(const struct report *r, FILE *out)
+int report_put_shared(const struct report *r, FILE *out)
 {
 	struct line l = {.f = out};
 	char value[REPORT_FIELD];
@@ -239,16 +246,14 @@ static int table_end(struct report *r)
 		return -ENOMEM;
 	if (r->rows)
 		fputc('\n', f);
-	err = put_shared(r, f);
+	err = report_put_shared(r, f);
 	if (err)
 		return err;
 	if (r->partial)
 		fprintf(f, "%u of %u rows %s partial: interrupted before the end of the run.\n",
 			r->partial, r->rows, r->partial == 1 ? "is" : "are");
 	if (r->common.emulated[0])
-		fputs("Warning: these figures compare software paths; they are no hardware "
-		      "figures.\n",
-		      f);
+		fputs(EMULATED_WARNING, f);
 	return report_flush(r);
 }
 
