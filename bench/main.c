@@ -23,6 +23,8 @@ static const struct command {
 	 "run with both ends in this process"},
 	{"devices", CMD_DEVICES, command_devices, "devices [OPTION...]",
 	 "list RDMA devices and registration strategies"},
+	{"probe", CMD_PROBE, command_probe, "probe [OPTION...] [HOST]",
+	 "measure what a device grants, takes and costs"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

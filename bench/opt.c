@@ -12,10 +12,8 @@ static const struct {
 	unsigned int command;
 	const char *name;
 } commands[] = {
-	{CMD_SERVER, "server"},
-	{CMD_CLIENT, "client"},
-	{CMD_LOOPBACK, "loopback"},
-	{CMD_DEVICES, "devices"},
+	{CMD_SERVER, "server"},	  {CMD_CLIENT, "client"}, {CMD_LOOPBACK, "loopback"},
+	{CMD_DEVICES, "devices"}, {CMD_PROBE, "probe"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -286,15 +284,15 @@ static int operand(struct parser *p, const char *word)
 	char clean[CLEAN_TEXT];
 
 	text_clean(word, clean, sizeof(clean));
-	if (p->out->command != CMD_CLIENT)
+	if (p->out->command != CMD_CLIENT && p->out->command != CMD_PROBE)
 		return text_error(
 			p->error, p->error_size,
 			"%s takes no operand, but '%s' was given; see rxfer-bench %s --help",
 			p->command, clean, p->command);
 	if (!*word)
-		return text_error(
-			p->error, p->error_size,
-			"HOST is empty; say where the server runs: rxfer-bench client HOST");
+		return text_error(p->error, p->error_size,
+				  "HOST is empty; say where the server runs: rxfer-bench %s HOST",
+				  p->command);
 	if (p->out->host[0])
 		return text_error(p->error, p->error_size,
 				  "one HOST too many: '%s'; an option begins with a dash, a list "

@@ -68,7 +68,13 @@ enum opt_flags {
 /* opt.offset of what struct cfg does not hold. */
 #define OPT_NO_MEMBER UINT_MAX
 
-enum opt_commands { CMD_SERVER = 1, CMD_CLIENT = 2, CMD_LOOPBACK = 4, CMD_DEVICES = 8 };
+enum opt_commands {
+	CMD_SERVER = 1,
+	CMD_CLIENT = 2,
+	CMD_LOOPBACK = 4,
+	CMD_DEVICES = 8,
+	CMD_PROBE = 16
+};
 
 /**
  * struct opt - one option.
@@ -116,7 +122,7 @@ struct opt_given {
  */
 struct opts {
 	unsigned int command;	 /* one of enum opt_commands */
-	char host[CFG_TEXT];	 /* client: the operand */
+	char host[CFG_TEXT];	 /* client, probe: the operand */
 	struct opt_given *given; /* one for each row of opt_table */
 	bool want_help;
 };

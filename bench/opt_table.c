@@ -117,16 +117,17 @@ static int output_check(const char *text, char *why, unsigned int size)
 }
 
 #define AT(member)   offsetof(struct cfg, member)
-#define ALL_COMMANDS (CMD_SERVER | CMD_CLIENT | CMD_LOOPBACK | CMD_DEVICES)
+#define ALL_COMMANDS (ENDS | CMD_DEVICES | CMD_PROBE)
 #define RUNS	     (CMD_CLIENT | CMD_LOOPBACK)
 #define ENDS	     (CMD_SERVER | RUNS)
+#define REPORTS	     (RUNS | CMD_PROBE)
 #define SHARED	     (OPT_WIRE | OPT_RUN)
 
 /* clang-format off */
 const struct opt opt_table[] = {
 	{ "device", 'd', OPT_TEXT, AT(device), 0, ALL_COMMANDS, .check = device_check,
 	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
-	{ "port", 'p', OPT_NUMBER, AT(port), 0, CMD_SERVER | CMD_CLIENT, 1, 65535, "18515",
+	{ "port", 'p', OPT_NUMBER, AT(port), 0, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
 	  .arg = "PORT", .help = "TCP port of the control connection" },
 	{ "mode", 0, OPT_ENUM, AT(mode), SHARED, RUNS, .def = "direct", .names = mode_names,
 	  .arg = "MODE", .help = "load pattern" },
@@ -160,13 +161,13 @@ const struct opt opt_table[] = {
 	  .help = "check every byte that was moved; slow, not for figures" },
 	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, RUNS, .def = "busy", .names = poll_names,
 	  .arg = "HOW", .help = "how to wait for completions" },
-	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS, 100 * MS, HOUR, "10s",
+	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | CMD_PROBE, 100 * MS, HOUR, "10s",
 	  .arg = "TIME", .help = "give up after so long without progress" },
 	{ "rnr-retry", 0, OPT_NUMBER, AT(rnr_retry), SHARED, RUNS, 0, 7, "7",
 	  .arg = "N", .help = "retries when the receiver is not ready (7: for ever)" },
-	{ "format", 0, OPT_NAME, AT(format), 0, RUNS, .def = "table", .list = format_name,
+	{ "format", 0, OPT_NAME, AT(format), 0, REPORTS, .def = "table", .list = format_name,
 	  .arg = "FORMAT", .help = "what is written to stdout" },
-	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, RUNS, .check = output_check,
+	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, REPORTS, .check = output_check,
 	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
 	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, 0, ALL_COMMANDS,
 	  .help = "show this" },

@@ -89,7 +89,7 @@ _rxfer_bench_candidates() {
 	elif ! _rxfer_bench_option "$word" "${!#}" '' <<<"$options"; then
 		case $word in
 		-*) compgen -W "$(awk '{ print $2; if ($1 != "-") print $1 }' <<<"$options")" -- "$word" ;;
-		*) [[ $3 != client ]] || compgen -A hostname -- "$word" ;;
+		*) [[ $3 != @(client|probe) ]] || compgen -A hostname -- "$word" ;;
 		esac
 	fi
 }

@@ -35,13 +35,13 @@ usage_error() {
 	for word in help --help -h; do
 		bench "$word"
 		ended 0
-		[[ $out == *server*client*loopback*devices*--version* ]] || fail "a command is missing"
+		[[ $out == *server*client*loopback*devices*probe*--version* ]] || fail "a command is missing"
 	done
 }
 
 @test "help COMMAND and COMMAND --help: its options, the same" {
 	local command
-	for command in server client loopback devices; do
+	for command in server client loopback devices probe; do
 		bench help "$command"
 		ended 0
 		[[ $out == *"usage: rxfer-bench $command"*--device* ]] || fail "an option is missing"
@@ -189,6 +189,21 @@ usage_error() {
 	usage_error 'host'
 }
 
+@test "probe: a host at most, and no option of a run" {
+	bench probe a b
+	usage_error 'one HOST too many' 'b'
+	bench probe ''
+	usage_error 'HOST is empty' 'rxfer-bench probe HOST'
+	bench probe --size 4k
+	usage_error '--size belongs to client and loopback, not to probe'
+	bench probe --format xml
+	usage_error 'xml' 'table, csv'
+	bench probe --format perftest
+	usage_error 'perftest is for runs' 'table, csv or json'
+	bench probe -o x.xls
+	usage_error 'x.xls' '.csv'
+}
+
 @test "a value that is missing" {
 	bench loopback --size
 	usage_error '--size' 'missing'
@@ -218,7 +233,7 @@ usage_error() {
 	for device in /sys/class/infiniband/*; do
 		[[ ! -e $device ]] || skip "there is ${device##*/}"
 	done
-	for words in loopback server devices 'client localhost' 'loopback -d rxe0'; do
+	for words in loopback server devices probe 'client localhost' 'probe localhost' 'loopback -d rxe0'; do
 		read -ra words <<<"$words"
 		bench "${words[@]}" -d rxe0
 		refused 1 'no RDMA device' 'rxe-up'
@@ -229,6 +244,8 @@ usage_error() {
 
 @test "where nothing runs, no output is made" {
 	bench loopback -d no_such -o "$BATS_TEST_TMPDIR/x.csv" -o "$BATS_TEST_TMPDIR/x.json"
+	refused 1
+	bench probe -d no_such -o "$BATS_TEST_TMPDIR/x.csv" -o "$BATS_TEST_TMPDIR/x.json"
 	refused 1
 	[[ ! -e $BATS_TEST_TMPDIR/x.csv && ! -e $BATS_TEST_TMPDIR/x.json ]]
 	bench loopback --size 0 -o "$BATS_TEST_TMPDIR/x.csv"

@@ -27,7 +27,7 @@ section() {
 # An option a line: "-s --size client,loopback [1..2g; default 64k]", sorted.
 options_of_help() {
 	local command
-	for command in server client loopback devices; do
+	for command in server client loopback devices probe; do
 		"$bench" "$command" --help | awk -v command="$command" '
 			/^  (-., |    )--/ { if (text) print text; on = 1
 				letter = substr($0, 3, 1) == "-" ? substr($0, 3, 2) : "-"
@@ -122,7 +122,7 @@ completed() {
 # A command with one of its options, a line each, letters too: "client -s".
 completed_options() {
 	local command
-	for command in server client loopback devices; do
+	for command in server client loopback devices probe; do
 		completed "$command -" | sed "s/^/$command /"
 	done | sort
 }
@@ -175,7 +175,7 @@ shown() {
 		sed -n '/^```sh$/,/^```$/p' "$top/README.md" "$top/CONTRIBUTING.md" |
 			sed -e ':a' -e '/\\$/ { N; s/\\\n//; ba' -e '}'
 		sed -n 's/^\.Dl //p' "$man"
-	} | sed -n 's/^.*\brxfer-bench \(\(server\|client\|loopback\|devices\|help\|-\).*\)/\1/p' |
+	} | sed -n 's/^.*\brxfer-bench \(\(server\|client\|loopback\|devices\|probe\|help\|-\).*\)/\1/p' |
 		sed 's/ *[#|&>].*//'
 }
 
@@ -185,7 +185,7 @@ accepted() {
 	local words status=0 want=1
 	read -ra words <<<"$1"
 	case ${words[0]} in
-	client | loopback) words+=(--device no-such-device) ;;
+	client | loopback | probe) words+=(--device no-such-device) ;;
 	server | devices) words+=(--help) want=0 ;;
 	*) want=0 ;;
 	esac

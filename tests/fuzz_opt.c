@@ -27,7 +27,7 @@ struct words {
 
 static unsigned int command_of(char letter)
 {
-	static const unsigned int commands[] = {CMD_SERVER, CMD_CLIENT, CMD_DEVICES};
+	static const unsigned int commands[] = {CMD_SERVER, CMD_CLIENT, CMD_DEVICES, CMD_PROBE};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (command_name(commands[i])[0] == letter)

@@ -198,7 +198,7 @@ static const struct {
 	{CMD_SERVER, "--size 4k",
 	 "--size belongs to client and loopback, not to server; see rxfer-bench server --help"},
 	{CMD_LOOPBACK, "-p 1",
-	 "--port belongs to server and client, not to loopback; see rxfer-bench loopback --help"},
+	 "--port belongs to server and client and probe, not to loopback; see rxfer-bench loopback --help"},
 	{CMD_LOOPBACK, "--size", "--size: its value is missing; say --size BYTES"},
 	{CMD_LOOPBACK, "--size --verify", "--size: its value is missing; say --size BYTES"},
 	{CMD_LOOPBACK, "-s -n", "--size: its value is missing; say --size BYTES"},
