@@ -141,6 +141,33 @@ static int unexpected(const struct rdma_cm_event *ev, const char *what)
 	}
 }
 
+/* What a connection request says of itself; false where it is not one of ours. */
+static bool read_request(const struct rdma_cm_event *ev, struct cm_private *said)
+{
+	const struct rdma_conn_param *p = &ev->param.conn;
+
+	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST || !p->private_data ||
+	    p->private_data_len < sizeof(*said))
+		return false;
+	memcpy(said, p->private_data, sizeof(*said));
+	return ntohl(said->magic) == CM_MAGIC && ntohs(said->version) == CM_VERSION;
+}
+
+/*
+ * The peer may ask for its next connection as soon as it sees this one established, and that
+ * request can overtake our own event. It is kept for rxfer_accept(); there can be one such at a
+ * time.
+ */
+static void keep_or_drop(struct rxfer_dev *dev, struct rdma_cm_event *ev)
+{
+	struct cm_private said;
+
+	if (!dev->early && read_request(ev, &said))
+		dev->early = ev;
+	else
+		other_event(ev);
+}
+
 /* Wait until @id has the event @want; anything else of this id is an error. */
 static int await(struct rxfer_dev *dev, const struct rdma_cm_id *id, enum rdma_cm_event_type want,
 		 const struct rxfer_wait *wait, const char *what)
@@ -154,7 +181,7 @@ static int await(struct rxfer_dev *dev, const struct rdma_cm_id *id, enum rdma_c
 			return rc;
 		if (ev->id == id)
 			break;
-		other_event(ev);
+		keep_or_drop(dev, ev);
 	}
 	rc = ev->event == want ? 0 : unexpected(ev, what);
 	rdma_ack_cm_event(ev);
@@ -257,6 +284,9 @@ void rxfer_listener_close(struct rxfer_listener *l)
 {
 	if (!l)
 		return;
+	if (l->dev->early)
+		other_event(l->dev->early); /* an id waits for its events to be acknowledged */
+	l->dev->early = NULL;
 	if (l->id)
 		rdma_destroy_id(l->id);
 	free(l);
@@ -265,16 +295,21 @@ void rxfer_listener_close(struct rxfer_listener *l)
 /* Does this request carry our token and the index that is due? */
 static bool is_ours(const struct rdma_cm_event *ev, const struct rxfer_conn_attr *attr)
 {
-	const struct rdma_conn_param *p = &ev->param.conn;
 	struct cm_private said;
 
-	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST || !p->private_data ||
-	    p->private_data_len < sizeof(said))
-		return false;
-	memcpy(&said, p->private_data, sizeof(said));
-	return ntohl(said.magic) == CM_MAGIC && ntohs(said.version) == CM_VERSION &&
-	       ntohs(said.index) == attr->index &&
+	return read_request(ev, &said) && ntohs(said.index) == attr->index &&
 	       !memcmp(said.token, attr->token, sizeof(said.token));
+}
+
+/* The request that came early, or the next event. */
+static int next_request(struct rxfer_dev *dev, const struct rxfer_wait *wait,
+			struct rdma_cm_event **ev)
+{
+	if (!dev->early)
+		return next_event(dev, wait, "the peer's data connection", ev);
+	*ev = dev->early;
+	dev->early = NULL;
+	return 0;
 }
 
 static int await_request(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
@@ -285,7 +320,7 @@ static int await_request(struct rxfer_listener *l, const struct rxfer_conn_attr 
 	int rc;
 
 	for (;;) {
-		rc = next_event(l->dev, wait, "the peer's data connection", &ev);
+		rc = next_request(l->dev, wait, &ev);
 		if (rc)
 			return rc;
 		if (is_ours(ev, attr))

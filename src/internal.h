@@ -27,6 +27,7 @@ struct rxfer_dev {
 	struct ibv_comp_channel *channel; /* completions of all its CQs */
 	struct rdma_event_channel
 		*events; /* rdma_cm events of all its ids; an id's context is its conn */
+	struct rdma_cm_event *early; /* a request that came before it was due; see conn.c */
 	const struct rxfer_reg_ops *reg;
 	struct rxfer_mem *mems;
 	struct rxfer_mem *found; /* by the latest look-up, most likely by the next one too */

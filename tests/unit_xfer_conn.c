@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <arpa/inet.h>
 #include "fakehca/engine.h"
 
 static const struct rxfer_shape write_shape = {RXFER_WRITE, 1024, 4, 3};
@@ -321,6 +322,90 @@ static void a_stranger_is_rejected(void **state)
 	engine_close(&e);
 }
 
+static void pass_event(struct engine *e)
+{
+	struct rdma_cm_event *ev;
+	int tries = 0;
+
+	while (rdma_get_cm_event(e->cdev->events, &ev) && tries++ < 1000)
+		rxfer_now(); /* the double's time goes by */
+	assert_true(tries < 1000);
+	rdma_ack_cm_event(ev);
+}
+
+/* A client that asks for connection @index and does not wait: only the request is made. */
+static struct rdma_cm_id *ask(struct engine *e, uint16_t index)
+{
+	struct {
+		uint32_t magic;
+		uint16_t version, index;
+		uint8_t token[RXFER_TOKEN_BYTES];
+	} said = {htonl(0x52584652), htons(1), htons(index), {0}};
+	struct rdma_conn_param param = {.private_data = &said, .private_data_len = sizeof(said)};
+	struct ibv_qp_init_attr qp = {.qp_type = IBV_QPT_RC};
+	struct sockaddr_storage addr, from = e->cdev->addr;
+	struct rdma_cm_id *id;
+
+	memcpy(said.token, e->client_attr.token, sizeof(said.token));
+	rxfer_listener_addr(e->listener, &addr);
+	assert_int_equal(rdma_create_id(e->cdev->events, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(
+		rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&addr, 100), 0);
+	pass_event(e);
+	assert_int_equal(rdma_resolve_route(id, 100), 0);
+	pass_event(e);
+	qp.send_cq = qp.recv_cq = ibv_create_cq(id->verbs, 8, NULL, NULL, 0);
+	qp.cap.max_send_wr = qp.cap.max_recv_wr = qp.cap.max_send_sge = qp.cap.max_recv_sge = 1;
+	assert_int_equal(rdma_create_qp(id, e->cdev->pd, &qp), 0);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	return id;
+}
+
+static void drop(struct rdma_cm_id *id)
+{
+	struct ibv_cq *cq = id->qp->send_cq;
+
+	rdma_destroy_qp(id);
+	ibv_destroy_cq(cq);
+	rdma_destroy_id(id);
+}
+
+static void take_client_events(void *arg)
+{
+	struct rdma_cm_event *ev;
+
+	while (!rdma_get_cm_event(((struct engine *)arg)->cdev->events, &ev))
+		rdma_ack_cm_event(ev);
+}
+
+/* The request for the next connection overtakes the news that this one is established. */
+static void a_request_that_comes_early(void **state)
+{
+	struct rxfer_wait wait;
+	struct rxfer_conn *second;
+	struct rdma_cm_id *id[3];
+	struct engine e;
+
+	(void)state;
+	engine_open(&e, NULL, "global");
+	engine_attr(&e, &write_shape, 5, 0, "half");
+	for (uint16_t i = 0; i < 3; i++)
+		id[i] = ask(&e, i);
+	fake_while_waiting(take_client_events, &e);
+	e.server_attr.index = 0;
+	wait = engine_wait();
+	assert_int_equal(rxfer_accept(e.listener, &e.server_attr, &wait, &e.server), 0);
+	e.server_attr.index = 1;
+	wait = engine_wait();
+	assert_int_equal(rxfer_accept(e.listener, &e.server_attr, &wait, &second), 0);
+	fake_while_waiting(NULL, NULL);
+	take_client_events(&e);
+	rxfer_conn_close(second);
+	for (int i = 0; i < 3; i++)
+		drop(id[i]);
+	engine_close(&e);
+}
+
 static void the_server_cannot(void **state)
 {
 	struct fake_config config = engine_config();
@@ -434,6 +519,7 @@ int main(void)
 		cmocka_unit_test(credits_of_one_io),
 		cmocka_unit_test(reads_in_flight_are_agreed_upon),
 		cmocka_unit_test(a_stranger_is_rejected),
+		cmocka_unit_test(a_request_that_comes_early),
 		cmocka_unit_test(the_server_cannot),
 		cmocka_unit_test(there_is_no_way),
 		cmocka_unit_test(nobody_answers),
