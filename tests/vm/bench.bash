@@ -159,7 +159,9 @@ server_ends() {
 
 # Zombies count as gone: we have not waited for it yet.
 gone() {
-	[[ ! -e /proc/$1 || $(</proc/"$1"/stat) == *') Z '* ]]
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ $stat == *') Z '* ]]
 }
 
 # What RDMA objects there are on the device.
