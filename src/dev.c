@@ -419,6 +419,13 @@ const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev)
 	return &dev->info;
 }
 
+int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op)
+{
+	if (op == RXFER_WRITE_IMM && !strcmp(dev->info.transport, "iWARP"))
+		return rxfer_fail(EOPNOTSUPP, "iWARP has no immediate data");
+	return 0;
+}
+
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev)
 {
 	return &dev->counts;

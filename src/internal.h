@@ -59,6 +59,11 @@ struct rxfer_io {
 
 #define RXFER_WC_BATCH 16
 
+/* In a wr_id above the 32 bits of the sequence number. */
+#define WR_ASIDE (1ull << 32)
+#define WR_DRAIN (1ull << 33)
+#define WR_RECV	 (1ull << 63) /* the rest is the caller's id */
+
 struct rxfer_conn {
 	struct rxfer_dev *dev;
 	const struct rxfer_reg_ops *reg;
@@ -134,5 +139,8 @@ int rxfer_cq_fetch(
 /* xfer.c: the arrays of a connection; needs conn->need, sge_max, attr. */
 int rxfer_xfer_init(struct rxfer_conn *conn);
 void rxfer_xfer_destroy(struct rxfer_conn *conn);
+
+/* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
+int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);
 
 #endif

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "probe.h"
 #include "reg.h"
 
 /* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
@@ -22,6 +23,8 @@ static void size_io(struct rxfer_conn *conn)
 	conn->sge_max = conn->reg->sge_per_wr ? conn->reg->sge_per_wr : device;
 	if (conn->sge_max > device)
 		conn->sge_max = device;
+	if (conn->attr.sge_max && conn->sge_max > conn->attr.sge_max)
+		conn->sge_max = conn->attr.sge_max;
 	if (conn->sge_max > pieces)
 		conn->sge_max = pieces;
 	if (s->op == RXFER_SEND && conn->reg->sge_per_wr == 0)
@@ -46,6 +49,7 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	qp.cap.max_recv_wr = rq;
 	qp.cap.max_send_sge = conn->sge_max;
 	qp.cap.max_recv_sge = 1;
+	qp.cap.max_inline_data = conn->attr.inline_max;
 	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
 		rc = rxfer_fail(
 			errno,
@@ -54,6 +58,13 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 			conn->dev->info.max_qp);
 		rxfer_cq_destroy(conn);
 		return rc;
+	}
+	if (qp.cap.max_inline_data < conn->attr.inline_max) {
+		rdma_destroy_qp(conn->id);
+		rxfer_cq_destroy(conn);
+		return rxfer_fail(
+			EMSGSIZE, "%u bytes inline were asked for, and %s granted %u: use less",
+			conn->attr.inline_max, conn->dev->info.name, qp.cap.max_inline_data);
 	}
 	conn->info.sqe_max = qp.cap.max_send_wr;
 	conn->info.sq_depth = depth;
@@ -169,11 +180,52 @@ static int account(struct rxfer_conn *conn)
 	return rxfer_sq_reserve(&conn->sq, 1); /* the drain WR's, for good */
 }
 
+static int check_sges(const struct rxfer_conn *conn)
+{
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	bool read = conn->attr.shape.op == RXFER_READ;
+	uint32_t most = read ? dev->max_sge_rd : dev->max_sge;
+
+	if (conn->attr.sge_max <= most)
+		return 0;
+	return rxfer_fail(
+		EMSGSIZE,
+		"%u SGEs in a WR are more than %s can have (%s %u): use --max-sge %u or less",
+		conn->attr.sge_max, dev->name, read ? "max_sge_rd" : "max_sge", most, most);
+}
+
+/* How many bytes a WR may carry is in no list of limits: to ask for it is the only way to know. */
+static int check_inline(const struct rxfer_conn *conn)
+{
+	uint32_t asked = conn->attr.inline_max, least = 0, most = asked;
+	struct rxfer_granted granted;
+
+	if (asked == 0 || !rxfer_probe_qp(conn->dev, conn->need + 1, asked, &granted))
+		return 0;
+	if (rxfer_probe_qp(conn->dev, conn->need + 1, 0, &granted))
+		return 0; /* it is something else: the real queues will tell */
+	while (least + 1 < most) {
+		uint32_t middle = least + (most - least) / 2;
+
+		if (rxfer_probe_qp(conn->dev, conn->need + 1, middle, &granted))
+			most = middle;
+		else
+			least = middle;
+	}
+	return rxfer_fail(EMSGSIZE,
+			  "%u bytes inline were asked for, and %s grants at most %u: use --inline "
+			  "%u or less",
+			  asked, conn->dev->info.name, least, least);
+}
+
 int rxfer_qp_create(struct rxfer_conn *conn)
 {
-	int rc;
+	int rc = check_sges(conn);
 
 	size_io(conn);
-	rc = size_queues(conn);
+	if (!rc)
+		rc = check_inline(conn);
+	if (!rc)
+		rc = size_queues(conn);
 	return rc ? rc : account(conn);
 }

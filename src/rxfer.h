@@ -139,7 +139,11 @@ struct rxfer_frag {
 
 /* ---- Connections ---- */
 
-enum rxfer_opcode { RXFER_READ, RXFER_WRITE, RXFER_SEND, RXFER_RECV };
+enum rxfer_opcode { RXFER_READ, RXFER_WRITE, RXFER_WRITE_IMM, RXFER_SEND, RXFER_RECV };
+
+/** rxfer_dev_can() - 0; or -EOPNOTSUPP with the reason where the device's transport has no such
+ * operation (iWARP: immediate data). */
+int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
 
 /* struct rxfer_shape - the largest I/O a connection will see; N, the credits of one I/O, follows
  * from it. */
@@ -158,6 +162,11 @@ struct rxfer_shape {
  * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
  * the most that the device takes
  * @rq_depth:  RECVs posted at most
+ * @sge_max:   SGEs of one WR at most; 0: as many as the device and the strategy take
+ * @inline_max: WRs of up to so many bytes carry them (WRITE, SEND); granted or refused; 0: none do.
+ * Memory is mapped all the same: how it is registered is the strategy's business.
+ * @post_single: one ibv_post_send() for each WR, instead of one for all of an I/O
+ * @time_phases: read the clock around map and unmap: rxfer_counts.map_ns, unmap_ns
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
  * @token, @index: who this is, for the listener; see rxfer_accept()
@@ -166,6 +175,10 @@ struct rxfer_conn_attr {
 	uint32_t slots;
 	uint32_t sq_depth;
 	uint32_t rq_depth;
+	uint32_t sge_max;
+	uint32_t inline_max;
+	bool post_single;
+	bool time_phases;
 	struct rxfer_shape shape;
 	const struct rxfer_sig_ops *sig;
 	uint32_t sig_arg;
@@ -188,11 +201,12 @@ struct rxfer_conn_info {
 
 /* struct rxfer_counts - counted where they happen. */
 struct rxfer_counts {
-	uint64_t sqe;	       /* WRs posted */
-	uint64_t posts;	       /* ibv_post_send() calls that posted them */
-	uint64_t cqe;	       /* SQ completions polled */
-	uint64_t recv_cqe;     /* RQ completions polled */
-	uint64_t copied_bytes; /* linearised */
+	uint64_t sqe;		   /* WRs posted */
+	uint64_t posts;		   /* ibv_post_send() calls that posted them */
+	uint64_t cqe;		   /* SQ completions polled */
+	uint64_t recv_cqe;	   /* RQ completions polled */
+	uint64_t copied_bytes;	   /* linearised */
+	uint64_t map_ns, unmap_ns; /* with time_phases */
 	uint64_t aside_sqe, aside_cqe,
 		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */
 };
@@ -240,9 +254,10 @@ enum rxfer_flags {
 };
 
 /**
- * rxfer_post_read/write/send() - start one I/O.
+ * rxfer_post_read/write/write_imm/send() - start one I/O.
  * @local:  @nlocal fragments inside declared memory; theirs must stay valid until it is done
  * @remote: @nremote segments; their lengths sum up to those of @local (SEND: none)
+ * @imm:    immediate data of the last WR; consumes one RECV of the peer
  * @id:     comes back in struct rxfer_done
  * Returns 0; -EAGAIN where no slot or no credits are free (nothing posted); another -errno where
  * the connection is broken or the strategy could not map the memory (nothing posted, nothing left
@@ -255,6 +270,9 @@ int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		     unsigned int flags);
+int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+			 const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
+			 uint64_t id, unsigned int flags);
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags);
 
@@ -273,11 +291,14 @@ int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote);
  * struct rxfer_done - one I/O whose memory belongs to the owner again, or one message received.
  * @own_cqe: its last WR had a completion of its own (else a later one proved it)
  * @bytes:   moved, or received
+ * @with_imm, @imm: a message that brought immediate data
  */
 struct rxfer_done {
 	uint64_t id;
 	enum rxfer_opcode op;
 	bool own_cqe;
+	bool with_imm;
+	uint32_t imm;
 	uint64_t bytes;
 };
 

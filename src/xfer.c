@@ -1,44 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Transfers: from two lists to one chain of work requests and one ibv_post_send(), and from
- * completions back to I/Os.
+ * Transfers: from two lists to one chain of work requests and one ibv_post_send(). The way back is
+ * poll.c.
  *
  * An I/O's way: credits are reserved, its worst case N of them; the strategy maps its memory; the
  * lists are cut into WRs; commit() spends what is needed and frees the rest; the signalling policy
  * looks at each WR; the chain is posted. Everything that can be is prebuilt: an I/O owns its WRs,
  * SGEs and ranges, and none of this allocates.
- *
- * The way back: the send queue is strongly ordered, so a completion proves its own WR and all
- * before it. A WR's id is its sequence number, and I/Os wait in a ring in posting order; those
- * whose last WR lies before `proven` are done. An I/O need not have asked for a completion of its
- * own for that. The ring is drained before the next completion is looked at, so that an I/O that
- * did ask is handed up at its own.
- *
- * That order has one exception: over iWARP a WRITE or SEND is complete when TCP has taken it, and
- * may be reported before a READ that was posted earlier (seen on siw). What follows a READ in
- * flight is therefore fenced; where READs are alone, as in a measured run, no fence is ever set.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reg.h"
 
-/* In a wr_id above the 32 bits of the sequence number. */
-#define WR_ASIDE (1ull << 32)
-#define WR_DRAIN (1ull << 33)
-#define WR_RECV	 (1ull << 63) /* the rest is the caller's id */
-
 static const enum ibv_wr_opcode wr_opcode[] = {
 	[RXFER_READ] = IBV_WR_RDMA_READ,
 	[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
+	[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE, /* but for the last one: add_imm() */
 	[RXFER_SEND] = IBV_WR_SEND,
-};
-
-static const char *const opcode_name[] = {
-	[RXFER_READ] = "RDMA READ",
-	[RXFER_WRITE] = "RDMA WRITE",
-	[RXFER_SEND] = "SEND",
-	[RXFER_RECV] = "RECV",
 };
 
 /* ---- The arrays of a connection ---- */
@@ -209,6 +189,15 @@ static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 		build_cut(conn, io, remote, nremote);
 }
 
+static uint64_t wr_bytes(const struct ibv_send_wr *wr)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return bytes;
+}
+
 /* Ask the policy for each WR of the chain, and number them. */
 static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
 {
@@ -222,6 +211,9 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		io->sig[i].ends_post = last;
 		io->said[i] = rxfer_sig_decide(&conn->sig, &conn->sq, &io->sig[i]);
 		io->wr[i].send_flags = io->said[i] ? IBV_SEND_SIGNALED : 0;
+		if (conn->attr.inline_max && io->op != RXFER_READ &&
+		    wr_bytes(&io->wr[i]) <= conn->attr.inline_max)
+			io->wr[i].send_flags |= IBV_SEND_INLINE;
 		io->wr[i].wr_id = mark | (uint32_t)(seq + i);
 	}
 	if (conn->reads && io->op != RXFER_READ)
@@ -256,7 +248,27 @@ static int account_broken(struct rxfer_conn *conn, const struct rxfer_io *io)
 		io->nwr, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved, conn->sq.depth);
 }
 
-/* Spend the reservation and ring the doorbell, once. */
+/* Ring the doorbell: once, or once for each WR. Returns what ibv_post_send() did; counts. */
+static int ring_doorbell(struct rxfer_conn *conn, struct rxfer_io *io, struct ibv_send_wr **bad)
+{
+	uint64_t *posts = io->aside ? &conn->counts.aside_posts : &conn->counts.posts;
+	struct ibv_send_wr *wr = io->wr;
+	int rc = 0;
+
+	if (!conn->attr.post_single) {
+		*posts += 1;
+		return ibv_post_send(conn->id->qp, wr, bad);
+	}
+	for (; wr < io->wr + io->nwr && rc == 0; wr++) {
+		wr->next = NULL;
+		*posts += 1;
+		*bad = wr;
+		rc = ibv_post_send(conn->id->qp, wr, bad);
+	}
+	return rc;
+}
+
+/* Spend the reservation and post. */
 static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags)
 {
 	struct rxfer_counts *c = &conn->counts;
@@ -270,16 +282,24 @@ static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int fla
 	sign(conn, io, seq, flags);
 	if (flags & RXFER_ASIDE) {
 		conn->sig.forced = before.forced;
-		c->aside_posts++;
 		c->aside_sqe += io->nwr;
 	} else {
-		c->posts++;
 		c->sqe += io->nwr;
 	}
-	rc = ibv_post_send(conn->id->qp, io->wr, &bad);
+	rc = ring_doorbell(conn, io, &bad);
 	if (rc)
 		return post_failed(conn, io, &before, bad, rc);
 	return 0;
+}
+
+static int timed_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
+		     uint32_t n)
+{
+	uint64_t begin = rxfer_now();
+	int rc = conn->reg->map(conn, io, local, n);
+
+	conn->counts.map_ns += rxfer_now() - begin;
+	return rc;
 }
 
 static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
@@ -287,6 +307,8 @@ static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_
 {
 	if (io->aside)
 		return rxfer_reg_map_whole(conn, io, local, n);
+	if (conn->attr.time_phases)
+		return timed_map(conn, io, local, n);
 	return conn->reg->map(conn, io, local, n);
 }
 
@@ -320,11 +342,18 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	conn->counts.copied_bytes += io->staging.len;
 }
 
+/* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
+static void add_imm(struct ibv_send_wr *wr, uint32_t imm)
+{
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htonl(imm);
+}
+
 /* One I/O, from its two lists to the device. One copy, so that its parts are inlined in it. */
 static __attribute__((noinline)) int post(struct rxfer_conn *conn, enum rxfer_opcode op,
 					  const struct rxfer_frag *local, uint32_t nlocal,
 					  const struct rxfer_seg *remote, uint32_t nremote,
-					  uint64_t id, unsigned int flags)
+					  uint32_t imm, uint64_t id, unsigned int flags)
 {
 	struct rxfer_io *io = NULL;
 	int rc = take_io(conn, nlocal, nremote, &io);
@@ -346,11 +375,12 @@ static __attribute__((noinline)) int post(struct rxfer_conn *conn, enum rxfer_op
 	}
 	build(conn, io, remote, nremote);
 	if (io->nwr == 0) {
-		if (!io->aside)
-			conn->reg->unmap(conn, io);
+		rxfer_io_unmap(conn, io);
 		rxfer_sq_release(&conn->sq, conn->need);
 		return rxfer_fail(EINVAL, "an I/O of no bytes");
 	}
+	if (op == RXFER_WRITE_IMM)
+		add_imm(&io->wr[io->nwr - 1], imm);
 	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
 	 * as long as the QP. */
 	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
@@ -362,20 +392,27 @@ int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		    unsigned int flags)
 {
-	return post(conn, RXFER_READ, local, nlocal, remote, nremote, id, flags);
+	return post(conn, RXFER_READ, local, nlocal, remote, nremote, 0, id, flags);
 }
 
 int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		     unsigned int flags)
 {
-	return post(conn, RXFER_WRITE, local, nlocal, remote, nremote, id, flags);
+	return post(conn, RXFER_WRITE, local, nlocal, remote, nremote, 0, id, flags);
+}
+
+int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
+			 const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
+			 uint64_t id, unsigned int flags)
+{
+	return post(conn, RXFER_WRITE_IMM, local, nlocal, remote, nremote, imm, id, flags);
 }
 
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags)
 {
-	return post(conn, RXFER_SEND, local, nlocal, NULL, 0, id, flags);
+	return post(conn, RXFER_SEND, local, nlocal, NULL, 0, 0, id, flags);
 }
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
@@ -432,139 +469,4 @@ int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
 	conn->counts.aside_sqe++;
 	conn->counts.aside_posts++;
 	return 0;
-}
-
-/* ---- Completing ---- */
-
-static const char *remedy(enum ibv_wc_status status)
-{
-	switch (status) {
-	case IBV_WC_RETRY_EXC_ERR:
-		return "the peer no longer answers: gone, or its link is down";
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return "the peer had no RECV posted";
-	case IBV_WC_REM_ACCESS_ERR:
-		return "the peer's memory is not open to us there: key revoked, or out of bounds";
-	case IBV_WC_LOC_QP_OP_ERR:
-		return "the device could not carry it out: is its link up?";
-	case IBV_WC_LOC_PROT_ERR:
-		return "our own memory is not registered for it";
-	case IBV_WC_WR_FLUSH_ERR:
-		return "the peer closed the connection, or an earlier error did";
-	default:
-		return "see ibv_poll_cq(3)";
-	}
-}
-
-static int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
-{
-	const char *what = "a silent WR";
-
-	if (wc->wr_id & WR_RECV)
-		what = opcode_name[RXFER_RECV];
-	else if (wc->wr_id & WR_DRAIN)
-		what = "the drain WR";
-	for (uint32_t i = conn->ring_tail;
-	     !(wc->wr_id & (WR_RECV | WR_DRAIN)) && i != conn->ring_head; i++) {
-		const struct rxfer_io *io = conn->ring[i & conn->ring_mask];
-
-		if ((int32_t)((uint32_t)wc->wr_id - io->last_seq) <= 0) {
-			what = opcode_name[io->op];
-			break;
-		}
-	}
-	return rxfer_conn_break(conn, EIO, "%s failed: %s (status %d, vendor %#x); %s", what,
-				ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-				remedy(wc->status));
-}
-
-static int take_send(struct rxfer_conn *conn, const struct ibv_wc *wc)
-{
-	uint32_t seq = (uint32_t)wc->wr_id;
-
-	if (rxfer_sq_complete(&conn->sq, seq) < 0)
-		return rxfer_conn_break(
-			conn, EPROTO,
-			"%s reported a completion for WR %u, which is not in the queue",
-			conn->dev->info.name, seq);
-	conn->proven = seq + 1;
-	if (wc->wr_id & WR_ASIDE)
-		conn->counts.aside_cqe++;
-	else
-		conn->counts.cqe++;
-	if (wc->wr_id & WR_DRAIN) {
-		conn->drains = 0;
-		return rxfer_sq_reserve(&conn->sq, 1);
-	}
-	return 0;
-}
-
-/* The oldest I/O, if it is proven done: unmap it and hand it up. 1, 0 or -errno. */
-static int finish_one(struct rxfer_conn *conn, struct rxfer_done *done)
-{
-	struct rxfer_io *io;
-	int rc;
-
-	if (conn->ring_tail == conn->ring_head)
-		return 0;
-	io = conn->ring[conn->ring_tail & conn->ring_mask];
-	if ((int32_t)(io->last_seq - conn->proven) >= 0)
-		return 0;
-	conn->ring_tail++;
-	conn->free_io[conn->nfree++] = io;
-	conn->reads -= io->op == RXFER_READ;
-	rc = io->aside ? 0 : conn->reg->unmap(conn, io);
-	if (rc)
-		return rxfer_conn_break(conn, rc, "%s", rxfer_error());
-	*done = (struct rxfer_done){
-		.id = io->id, .op = io->op, .own_cqe = io->own_cqe, .bytes = io->bytes};
-	return 1;
-}
-
-/* One completion: 1 where it is a message for the caller, 0 where it proved WRs, or -errno. */
-static int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxfer_done *done)
-{
-	if (wc->status != IBV_WC_SUCCESS)
-		return completion_failed(conn, wc);
-	if (!(wc->wr_id & WR_RECV))
-		return take_send(conn, wc);
-	conn->counts.recv_cqe++;
-	*done = (struct rxfer_done){.id = wc->wr_id & ~WR_RECV,
-				    .op = RXFER_RECV,
-				    .own_cqe = true,
-				    .bytes = wc->byte_len};
-	return 1;
-}
-
-int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
-{
-	bool fetched = false;
-	int n = 0, rc;
-
-	if (conn->broken)
-		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	while (n < max) {
-		rc = finish_one(conn, &done[n]);
-		if (rc == 0 && conn->wc_next < conn->wc_count) {
-			rc = take_one(conn, &conn->wc[conn->wc_next++], &done[n]);
-		} else if (rc == 0) {
-			if (fetched || n)
-				break;
-			fetched = true;
-			rc = rxfer_cq_fetch(conn);
-			if (rc == 0)
-				break;
-			rc = rc < 0 ? rc : 0;
-		}
-		if (rc < 0)
-			return rc;
-		n += rc;
-	}
-	return n;
-}
-
-bool rxfer_idle(const struct rxfer_conn *conn)
-{
-	return conn->ring_tail == conn->ring_head && conn->drains == 0 &&
-	       conn->wc_next == conn->wc_count;
 }

@@ -20,6 +20,7 @@
 #define SLOT_BYTES 4096
 #define GUARD	   0xee
 #define POISON	   0xa5
+#define IMM_STEP   0x01020408u /* so that a byte order gone wrong shows */
 
 enum outcome { FINE, DEAD_LOCK };
 
@@ -37,12 +38,14 @@ struct sim {
 	struct engine e;
 	struct rxfer_shape shape;
 	const char *strategy;
+	uint32_t sge_max, inline_max;
+	bool post_single, time_phases;
 	struct slot slot[MAX_SLOTS];
 	uint32_t slots, busy, order[MAX_SLOTS], first; /* busy slots in posting order */
 	uint32_t n_ios, issued, done;
 	struct rxfer_mem *target;
 	uint64_t sent, received; /* of the stream of SENDs, bytes */
-	uint64_t messages, credits;
+	uint64_t messages, credits, imms;
 	uint64_t moved;
 	uint8_t *local, *remote, *recv; /* the arenas */
 };
@@ -182,7 +185,7 @@ static void cut_slot(struct sim *s, struct slot *slot)
 static uint32_t messages_of(const struct sim *s, const struct slot *slot)
 {
 	if (s->shape.op != RXFER_SEND)
-		return 0;
+		return s->shape.op == RXFER_WRITE_IMM;
 	return strcmp(s->strategy, "multi-wr") ? 1 : slot->nfrag;
 }
 
@@ -197,6 +200,9 @@ static int post(struct sim *s, struct slot *slot)
 	if (s->shape.op == RXFER_WRITE)
 		return rxfer_post_write(s->e.client, slot->frag, slot->nfrag, slot->seg, slot->nseg,
 					id, flags);
+	if (s->shape.op == RXFER_WRITE_IMM)
+		return rxfer_post_write_imm(s->e.client, slot->frag, slot->nfrag, slot->seg,
+					    slot->nseg, (uint32_t)s->issued * IMM_STEP, id, flags);
 	return rxfer_post_send(s->e.client, slot->frag, slot->nfrag, id, flags);
 }
 
@@ -257,15 +263,25 @@ static void post_recv(struct sim *s, uint64_t i)
 	s->credits++;
 }
 
+static bool takes_recvs(const struct sim *s)
+{
+	return s->shape.op == RXFER_SEND || s->shape.op == RXFER_WRITE_IMM;
+}
+
 static bool poll_server(struct sim *s)
 {
 	struct rxfer_done done;
-	int n = s->shape.op == RXFER_SEND ? rxfer_poll(s->e.server, &done, 1) : 0;
+	int n = takes_recvs(s) ? rxfer_poll(s->e.server, &done, 1) : 0;
 
 	PROP_CHECK(s->p, n >= 0);
 	if (n == 0)
 		return false;
-	PROP_CHECK(s->p, done.op == RXFER_RECV);
+	PROP_CHECK(s->p, done.op == RXFER_RECV && done.with_imm == (s->shape.op != RXFER_SEND));
+	if (done.with_imm) {
+		PROP_CHECK(s->p, done.imm == (uint32_t)s->imms++ * IMM_STEP);
+		post_recv(s, done.id);
+		return true;
+	}
 	for (uint64_t i = 0; i < done.bytes; i++)
 		PROP_CHECK(s->p, s->recv[done.id * SLOT_BYTES + i] == byte_of(0, s->received + i));
 	s->received += done.bytes;
@@ -309,12 +325,31 @@ static void random_signal(struct prop *p, uint32_t depth, char *text, size_t siz
 		snprintf(text, size, "every:%u", prop_range(p, 1, depth));
 }
 
+static void random_extras(struct sim *s, struct prop *p, const struct fake_device *d)
+{
+	uint32_t sges = s->shape.op == RXFER_READ ? d->max_sge_rd : d->max_sge;
+
+	s->sge_max = prop_chance(p, 50) ? 0 : prop_range(p, 1, sges);
+	s->inline_max = prop_chance(p, 50) ? 0 : prop_range(p, 1, d->max_inline);
+	s->post_single = prop_chance(p, 30);
+	s->time_phases = prop_chance(p, 30);
+}
+
+static void set_extras(struct sim *s)
+{
+	s->e.client_attr.sge_max = s->sge_max;
+	s->e.client_attr.inline_max = s->inline_max;
+	s->e.client_attr.post_single = s->post_single;
+	s->e.client_attr.time_phases = s->time_phases;
+}
+
 /* N of this shape: asked of the engine by a connection that is sized by itself. */
 static uint32_t need_of(struct sim *s)
 {
 	struct rxfer_conn_info info;
 
 	engine_attr(&s->e, &s->shape, 1, 0, "half");
+	set_extras(s);
 	PROP_CHECK(s->p, engine_connect(&s->e) == 0);
 	rxfer_conn_info(s->e.client, &info);
 	rxfer_conn_close(s->e.client);
@@ -331,13 +366,14 @@ static void connect_it(struct sim *s, const char *signal)
 	depth = prop_range(s->p, need + 1, 2 * need * s->slots + 1);
 	random_signal(s->p, depth, text, sizeof(text));
 	engine_attr(&s->e, &s->shape, s->slots, depth, signal ? signal : text);
+	set_extras(s);
 	s->e.server_attr.rq_depth = recvs;
 	PROP_CHECK(s->p, engine_connect(&s->e) == 0);
 	PROP_CHECK(s->p, s->e.accepted == 0);
 	/* Anywhere on the ring of sequence numbers, often shortly before it wraps. */
 	s->e.client->sq.head = s->e.client->sq.tail = s->e.client->proven =
 		prop_chance(s->p, 50) ? 0u - prop_range(s->p, 1, 50) : (uint32_t)prop_next(s->p);
-	for (uint64_t i = 0; s->shape.op == RXFER_SEND && i < recvs; i++)
+	for (uint64_t i = 0; takes_recvs(s) && i < recvs; i++)
 		post_recv(s, i);
 }
 
@@ -374,6 +410,7 @@ static void configure(struct sim *s, struct prop *p, const char *signal, uint32_
 	s->shape.frags = prop_range(p, 1, MAX_FRAGS);
 	s->shape.segments = s->shape.op == RXFER_SEND ? 0 : prop_range(p, 1, MAX_SEGS);
 	s->shape.bytes = prop_chance(p, 70) ? prop_range(p, 1, 100) : prop_range(p, 1, 3000);
+	random_extras(s, p, &config.device[0]);
 	engine_open(&s->e, &config, s->strategy);
 	make_memory(s);
 	connect_it(s, signal);
@@ -433,13 +470,16 @@ static void all_is_back(struct sim *s)
 
 	PROP_CHECK(s->p, engine_idle(s->e.client));
 	PROP_CHECK(s->p, s->done == s->n_ios && s->busy == 0);
-	PROP_CHECK(s->p, c->posts == s->n_ios && c->posts + c->aside_posts == f->posts);
+	PROP_CHECK(s->p, c->posts == (s->post_single ? c->sqe : s->n_ios));
+	PROP_CHECK(s->p, c->posts + c->aside_posts == f->posts);
 	PROP_CHECK(s->p, c->sqe + c->aside_sqe == f->sqes);
 	PROP_CHECK(s->p, c->cqe + c->aside_cqe == f->sq_cqes);
 	PROP_CHECK(s->p, s->e.server->counts.recv_cqe == f->rq_cqes && f->rq_cqes == s->messages);
 	PROP_CHECK(s->p, f->bytes_read + f->bytes_written + f->bytes_sent == s->moved);
 	PROP_CHECK(s->p, f->rnr_waits == 0 && f->lost_cqes == 0);
 	PROP_CHECK(s->p, s->shape.op != RXFER_SEND || s->received == s->sent);
+	PROP_CHECK(s->p, s->shape.op != RXFER_WRITE_IMM || s->imms == s->n_ios);
+	PROP_CHECK(s->p, (c->map_ns != 0) == s->time_phases);
 	rxfer_conn_info(s->e.client, &info);
 	PROP_CHECK(s->p, info.sq_peak <= info.sq_depth);
 	PROP_CHECK(s->p, fake_sq_peak(s->e.client->id->qp) <= info.sq_peak);
