@@ -62,6 +62,7 @@ struct rxfer_io {
 /* In a wr_id above the 32 bits of the sequence number. */
 #define WR_ASIDE (1ull << 32)
 #define WR_DRAIN (1ull << 33)
+#define WR_NOTE	 (1ull << 34)
 #define WR_RECV	 (1ull << 63) /* the rest is the caller's id */
 
 struct rxfer_conn {
@@ -81,6 +82,7 @@ struct rxfer_conn {
 	uint32_t nio, nfree, ring_mask, ring_head, ring_tail;
 	uint32_t proven; /* every WR before this sequence number is done */
 	uint32_t drains; /* drain WRs in flight: 0 or 1 */
+	uint32_t notes;	 /* notes in flight */
 	uint32_t reads;	 /* READs in flight */
 
 	/* Completions polled and not yet looked at. */

@@ -69,8 +69,10 @@ static int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
 		what = opcode_name[RXFER_RECV];
 	else if (wc->wr_id & WR_DRAIN)
 		what = "the drain WR";
+	else if (wc->wr_id & WR_NOTE)
+		what = "a SEND of no bytes";
 	for (uint32_t i = conn->ring_tail;
-	     !(wc->wr_id & (WR_RECV | WR_DRAIN)) && i != conn->ring_head; i++) {
+	     !(wc->wr_id & (WR_RECV | WR_DRAIN | WR_NOTE)) && i != conn->ring_head; i++) {
 		const struct rxfer_io *io = conn->ring[i & conn->ring_mask];
 
 		if ((int32_t)((uint32_t)wc->wr_id - io->last_seq) <= 0) {
@@ -97,6 +99,8 @@ static int take_send(struct rxfer_conn *conn, const struct ibv_wc *wc)
 		conn->counts.aside_cqe++;
 	else
 		conn->counts.cqe++;
+	if (wc->wr_id & WR_NOTE)
+		conn->notes--;
 	if (wc->wr_id & WR_DRAIN) {
 		conn->drains = 0;
 		return rxfer_sq_reserve(&conn->sq, 1);
@@ -173,6 +177,6 @@ int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 
 bool rxfer_idle(const struct rxfer_conn *conn)
 {
-	return conn->ring_tail == conn->ring_head && conn->drains == 0 &&
+	return conn->ring_tail == conn->ring_head && conn->drains == 0 && conn->notes == 0 &&
 	       conn->wc_next == conn->wc_count;
 }

@@ -277,9 +277,18 @@ int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 		    uint64_t id, unsigned int flags);
 
 /**
- * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message.
+ * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message. @len 0: for a note, or
+ * for the immediate data of a WRITE.
  */
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
+
+/**
+ * rxfer_post_note() - a SEND of no bytes: a word to the peer that something may go on. It takes one
+ * of its RECVs and arrives there as a message of 0 bytes; always signalled; needs no slot, and is
+ * never handed up by rxfer_poll(). Counted. Returns 0; -EAGAIN where no credit is free; -errno as
+ * above.
+ */
+int rxfer_post_note(struct rxfer_conn *conn);
 
 /**
  * rxfer_drain() - post the drain WR: a signalled 0-byte WRITE that proves the silent tail. @remote:

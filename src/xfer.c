@@ -417,16 +417,17 @@ int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
 {
-	struct rxfer_mem *mem = rxfer_mem_find(conn->dev, addr, len);
-	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = 1}, *bad;
+	struct rxfer_mem *mem = len ? rxfer_mem_find(conn->dev, addr, len) : NULL;
+	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = len != 0}, *bad;
 	struct ibv_sge sge;
 	int rc;
 
 	if (conn->broken)
 		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	if (!mem || !mem->mr)
+	if (len && (!mem || !mem->mr))
 		return rxfer_fail(EINVAL, "a RECV buffer outside RXFER_FIXED memory");
-	sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
+	if (len)
+		sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
 	wr.sg_list = &sge;
 	rc = ibv_post_recv(conn->id->qp, &wr, &bad);
 	if (rc)
@@ -436,37 +437,64 @@ int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t 
 	return 0;
 }
 
-int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
+/* One signalled WR of no bytes, no I/O's, out of one reserved credit. @mark: in its wr_id. */
+static int post_bare(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t mark,
+		     const char *what)
 {
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
-			   *bad;
 	uint64_t epoch = 0, forced = conn->sig.forced;
 	struct rxfer_sig_wr sig = {
 		.must_signal = true, .ends_io = true, .ends_post = true, .io_epoch = &epoch};
+	struct ibv_send_wr *bad;
 	uint32_t seq;
+	int rc = rxfer_sq_commit(&conn->sq, 1, 1, 0, &seq);
+
+	if (rc)
+		return rxfer_conn_break(conn, EOVERFLOW,
+					"a credit that was reserved is gone (a bug of ours)");
+	rxfer_sig_decide(&conn->sig, &conn->sq, &sig);
+	conn->sig.forced = forced;
+	wr->wr_id = mark | seq;
+	wr->send_flags = IBV_SEND_SIGNALED | (conn->reads ? IBV_SEND_FENCE : 0);
+	rc = ibv_post_send(conn->id->qp, wr, &bad);
+	if (!rc)
+		return 0;
+	rxfer_sq_unpost(&conn->sq, 1);
+	return rxfer_conn_break(conn, abs(rc), "posting %s on %s: %s", what, conn->dev->info.name,
+				strerror(abs(rc)));
+}
+
+int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 	int rc;
 
 	if (!rxfer_sig_tail_silent(&conn->sig) || conn->drains || conn->broken)
 		return 0;
-	rc = rxfer_sq_commit(&conn->sq, 1, 1, 0, &seq);
-	if (rc)
-		return rxfer_conn_break(conn, EOVERFLOW,
-					"the drain's credit is gone (a bug of ours)");
-	rxfer_sig_decide(&conn->sig, &conn->sq, &sig);
-	conn->sig.forced = forced;
-	wr.wr_id = WR_ASIDE | WR_DRAIN | seq;
-	if (conn->reads)
-		wr.send_flags |= IBV_SEND_FENCE;
 	wr.wr.rdma.remote_addr = remote->addr;
 	wr.wr.rdma.rkey = remote->key;
-	rc = ibv_post_send(conn->id->qp, &wr, &bad);
-	if (rc) {
-		rxfer_sq_unpost(&conn->sq, 1);
-		return rxfer_conn_break(conn, abs(rc), "posting the drain WR on %s: %s",
-					conn->dev->info.name, strerror(abs(rc)));
-	}
+	rc = post_bare(conn, &wr, WR_ASIDE | WR_DRAIN, "the drain WR");
+	if (rc)
+		return rc;
 	conn->drains = 1;
 	conn->counts.aside_sqe++;
 	conn->counts.aside_posts++;
+	return 0;
+}
+
+int rxfer_post_note(struct rxfer_conn *conn)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	int rc;
+
+	if (conn->broken)
+		return rxfer_conn_break(conn, conn->broken, "%s", "");
+	rc = rxfer_sq_reserve(&conn->sq, 1);
+	if (!rc)
+		rc = post_bare(conn, &wr, WR_NOTE, "a SEND of no bytes");
+	if (rc)
+		return rc;
+	conn->notes++;
+	conn->counts.sqe++;
+	conn->counts.posts++;
 	return 0;
 }

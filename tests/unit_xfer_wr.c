@@ -230,6 +230,68 @@ static void iwarp_has_none(void **state)
 	engine_close(&p.e);
 }
 
+/* ---- Notes ---- */
+
+static void a_note_arrives_as_nothing(void **state)
+{
+	struct rxfer_done done;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_SEND, 10);
+	connect_pair(&p);
+	assert_int_equal(rxfer_post_recv(p.e.server, NULL, 0, 3), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), 0);
+	assert_false(rxfer_idle(p.e.client));
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.server, &done, 1), 1);
+	assert_int_equal(done.op, RXFER_RECV);
+	assert_int_equal(done.id, 3);
+	assert_int_equal(done.bytes, 0);
+	assert_int_equal(rxfer_poll(p.e.client, &done, 1), 0);
+	assert_true(engine_idle(p.e.client));
+	assert_int_equal(rxfer_conn_counts(p.e.client)->sqe, 1);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->posts, 1);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->cqe, 1);
+	engine_close(&p.e);
+}
+
+/* It goes behind an I/O of the same connection, and proves it. */
+static void a_note_takes_a_credit_and_no_slot(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_WRITE, 10);
+	p.e.client_attr.sq_depth = 3;
+	p.e.client_attr.sge_max = 2;
+	rxfer_sig_parse("every:3", &p.e.client_attr.sig, &p.e.client_attr.sig_arg);
+	connect_pair(&p);
+	assert_int_equal(rxfer_post_recv(p.e.server, NULL, 0, 3), 0);
+	assert_int_equal(write_it(&p), 0); /* two WRs, and one credit is the drain's */
+	assert_int_equal(rxfer_post_note(p.e.client), -EAGAIN);
+	expect_done(&p, 40);
+	assert_int_equal(rxfer_post_note(p.e.client), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), -EAGAIN);
+	engine_close(&p.e);
+}
+
+static void a_note_that_fails_breaks(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_SEND, 10);
+	connect_pair(&p);
+	fake_live()->fail_post_send = (struct fake_fault){1, EIO};
+	assert_int_equal(rxfer_post_note(p.e.client), -EIO);
+	engine_said("no bytes on fake0");
+	assert_int_equal(rxfer_sq_posted(&p.e.client->sq), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), -EIO);
+	engine_close(&p.e);
+}
+
 /* ---- Doorbells, clocks ---- */
 
 static void one_post_for_each_wr(void **state)
@@ -297,6 +359,9 @@ int main(void)
 		cmocka_unit_test(more_inline_than_the_device_grants),
 		cmocka_unit_test(the_last_wr_brings_the_immediate_data),
 		cmocka_unit_test(iwarp_has_none),
+		cmocka_unit_test(a_note_arrives_as_nothing),
+		cmocka_unit_test(a_note_takes_a_credit_and_no_slot),
+		cmocka_unit_test(a_note_that_fails_breaks),
 		cmocka_unit_test(one_post_for_each_wr),
 		cmocka_unit_test(a_post_that_fails_among_others),
 		cmocka_unit_test(phases_are_timed_when_asked),
