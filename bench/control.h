@@ -16,16 +16,18 @@
 /* In the order of a session; C: the client sends it, S: the server. */
 enum message {
 	MSG_HELLO = 1, /* C, S: {version, host, boot} */
-	MSG_CONFIG,    /* C: {options: {name: text}, token}: one run begins */
-	MSG_READY,     /* S: {address, port, memory, bytes, key}: connect now */
+	MSG_CONFIG, /* C: {options: {name: text}, token}: one run begins; --bidir: READY's memory */
+	MSG_READY,  /* S: {address, port, memory, bytes, key}: connect now */
 	MSG_CONNECTED, /* S: {}: all data connections stand */
 	MSG_START,     /* C: {messages}: what was SENT so far on each QP; counts begin anew */
-	MSG_STARTED,   /* S: {} */
+	MSG_STARTED,   /* S: {}; --bidir: {messages} */
 	MSG_STOP,      /* C: {messages}: the timed part is over */
-	MSG_RESULT,    /* S: the server's counts */
+	MSG_RESULT,    /* S: the server's counts; --bidir: {messages} and what it measured */
 	MSG_ALIVE,     /* C, S: {}: nothing to say, still there */
 	MSG_FAIL,      /* C, S: {reason}: the session is over */
 	MSG_BYE,       /* C: {} */
+	MSG_GO,	       /* C: {}: with --bidir, both begin to issue */
+	MSG_CLOSED,    /* C: {}: with --bidir, its data connections are closed */
 };
 
 struct control {

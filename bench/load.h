@@ -9,13 +9,10 @@
 #include "rxfer.h"
 #include "watch.h"
 
-#define CREDIT_BYTES \
-	8 /* of the message that gives RECV credits back; its content is not looked at */
-#define CREDIT_RECVS 4 /* that the sender of data keeps posted for them: two can be under way */
-
 /* struct counts - of all QPs of one end, over the timed part. */
 struct counts {
 	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes;
+	uint64_t map_ns, unmap_ns, stall_ns; /* with --timing phases */
 	uint64_t passes, idle; /* of the polling loop, and those that found nothing to do */
 	uint64_t sq_peak, forced_signals;
 	uint64_t cpu_ns;
@@ -31,8 +28,56 @@ struct target {
 	uint32_t key;
 };
 
+/** op_takes_recvs() - does an I/O of this kind use up RECVs of whom it is sent to? */
+static inline bool op_takes_recvs(const struct cfg *cfg)
+{
+	return cfg->op == OP_SEND || cfg->op == OP_WRITE_IMM;
+}
+
+/* ---- Direct mode, the receiving half of an end: RECVs kept posted, credits given back ---- */
+
+#define CREDIT_RECVS 4 /* that who sends data keeps posted for notes: two can be under way */
+
+/* struct roles - what an end does: the client issues; the server is issued to; with --bidir both.
+ */
+struct roles {
+	bool issues, receives;
+};
+
+/** sink_recvs() - RECVs that an end keeps posted on each QP. */
+uint32_t sink_recvs(const struct cfg *cfg, const struct layout *layout, struct roles roles);
+
+struct sink;
+
 /**
- * struct load_result - what the client's side measured.
+ * sink_new() - post all RECVs. @recv: the area of their buffers (SEND only; else empty).
+ * @conns: cfg->qps connections; all arguments but @layout must outlive it. NULL and rxfer_error()
+ * in failure.
+ */
+struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		      struct rxfer_conn **conns, const struct area *recv);
+
+/**
+ * sink_take() - a message arrived on @qp; its RECV is posted again. Returns how many RECVs of the
+ * peer are free again: 0, that was data; or -errno.
+ */
+int sink_take(struct sink *s, unsigned int qp, const struct rxfer_done *done);
+
+/** sink_return() - give credits back, if half a queue of them has come together. 0 or -errno. */
+int sink_return(struct sink *s, unsigned int qp);
+
+/** sink_pass() - one look at every connection, where nobody else polls them: how many messages were
+ * taken, or -errno. */
+int sink_pass(struct sink *s);
+
+/** sink_caught_up() - have all messages arrived that the peer says it sent on each QP? */
+bool sink_caught_up(const struct sink *s, const uint64_t *messages);
+void sink_free(struct sink *s);
+
+/* ---- Direct mode, the issuing half: READ, WRITE or SEND against the peer's memory ---- */
+
+/**
+ * struct load_result - what an end that issues measured.
  * @ios, @bytes: completed
  * @start, @end: rxfer_now() before the first I/O, after the last one was done
  * @stalls:      times that an I/O with a free slot had to wait for SQEs or RECV credits
@@ -47,44 +92,48 @@ struct load_result {
 	bool cut_short;
 };
 
-/* ---- Direct mode, the client: it issues READ, WRITE or SEND against the server's memory ---- */
-
 struct direct;
 
 /**
- * direct_new() - the load of one run; NULL and rxfer_error() in failure. Nothing is posted but
- * RECVs for credits.
+ * direct_new() - the load of one run; NULL and rxfer_error() in failure. Nothing is posted yet.
  * @conns: cfg->qps connections; all arguments but @layout must outlive it
+ * @sink:  of this end; with all that is polled it gets what is its
  */
 struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
-			  struct rxfer_conn **conns, const struct target *target,
+			  struct rxfer_conn **conns, const struct target *target, struct sink *sink,
 			  struct watch *watch);
 
 /**
- * direct_run() - @ios per QP (0: no limit), for at most @duration ns (0: no limit; a warm-up has
- * none); until all is complete and the send queues are proven empty. @out NULL: a warm-up, nothing
- * is kept. Returns 0 or -errno.
+ * direct_begin() - a phase: @ios per QP (0: no limit), for at most @duration ns (0: no limit; a
+ * warm-up has none). @out NULL: a warm-up, nothing is kept.
  */
-int direct_run(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out);
+void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out);
+
+/** direct_pass() - issue what may be, take what is done: how much was done, or -errno. */
+int direct_pass(struct direct *d);
+
+/**
+ * direct_finished() - is all complete, and are the send queues proven empty? Then @out is filled,
+ * but for what direct_count() adds. Passes may go on, for what is still to be received.
+ */
+bool direct_finished(const struct direct *d);
+
+/** direct_waits() - must something happen soon? With --rate there may be nothing to do until the
+ * next I/O is due, and a silent I/O waits for later ones. */
+bool direct_waits(const struct direct *d);
+
+/** direct_count() - the connections' counts, as they now are, into the phase's @out. */
+void direct_count(struct direct *d);
+
+/** direct_stop() - no more I/Os in this phase; it is over when those in flight are done. */
+void direct_stop(struct direct *d);
+
+/** direct_rest() - between passes: @did nothing, so sleep if that is asked for; peaks, stop signal.
+ * Returns 0 or -errno. */
+int direct_rest(struct direct *d, int did);
 
 /** direct_messages() - SENT on each QP so far, warm-up included. */
 uint64_t direct_messages(const struct direct *d, unsigned int qp);
 void direct_free(struct direct *d);
-
-/* ---- Direct mode, the server: passive, but for SEND, where it keeps RECVs posted ---- */
-
-struct sink;
-
-/** sink_new() - @recv, @credit: the areas of RECV buffers and of credit messages. NULL and
- * rxfer_error() in failure. */
-struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_conn **conns,
-		      const struct area *recv, const struct area *credit);
-
-/** sink_pass() - one look at every connection: how many messages were taken, or -errno. */
-int sink_pass(struct sink *s);
-
-/** sink_caught_up() - have all messages arrived that the client says it sent on each QP? */
-bool sink_caught_up(const struct sink *s, const uint64_t *messages);
-void sink_free(struct sink *s);
 
 #endif

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Direct mode, the server's side. For READ and WRITE there is nothing to do: the NIC serves the
- * memory. SENDs need RECVs: each message's buffer is posted again at once, and when half the queue
- * has been, a message tells the client so.
+ * Direct mode, the receiving half of an end. For READ and WRITE there is nothing to do: the NIC
+ * serves the memory. SENDs and immediate data need RECVs: each is posted again at once, and when
+ * half the queue has been, a note tells the peer so.
+ *
+ * With --bidir both kinds of messages arrive at one receive queue, and RECVs are taken in the order
+ * in which they were posted, whoever takes them. So all of an end's RECVs are alike, and a message
+ * is known by what it is: a note has no bytes and no immediate data.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +15,8 @@
 
 struct sink_lane {
 	struct rxfer_conn *conn;
-	char *recv; /* its RECV buffers */
-	struct rxfer_frag credit;
-	uint64_t messages;  /* taken */
+	char *recv;	    /* its RECV buffers */
+	uint64_t messages;  /* of data, taken */
 	uint64_t stream;    /* bytes taken: the pattern goes on from message to message */
 	uint64_t to_return; /* credits not yet given back */
 };
@@ -21,17 +24,42 @@ struct sink_lane {
 struct sink {
 	const struct cfg *cfg;
 	struct layout layout;
+	uint32_t recvs; /* per QP */
+	bool buffers;	/* messages have bytes */
 	struct sink_lane *lanes;
 };
 
-static int post_recv(struct sink *s, struct sink_lane *lane, uint64_t i)
+uint32_t sink_recvs(const struct cfg *cfg, const struct layout *layout, struct roles roles)
 {
-	return rxfer_post_recv(lane->conn, lane->recv + i * s->layout.message,
-			       (uint32_t)s->layout.message, i);
+	if (!op_takes_recvs(cfg))
+		return 0;
+	return (roles.receives ? layout->recvs : 0) + (roles.issues ? CREDIT_RECVS : 0);
 }
 
-struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_conn **conns,
-		      const struct area *recv, const struct area *credit)
+static char *buffer(const struct sink *s, const struct sink_lane *lane, uint64_t i)
+{
+	return lane->recv + i * s->layout.message + s->cfg->misalign;
+}
+
+static int post_recv(struct sink *s, struct sink_lane *lane, uint64_t i)
+{
+	if (!s->buffers)
+		return rxfer_post_recv(lane->conn, NULL, 0, i);
+	return rxfer_post_recv(lane->conn, buffer(s, lane, i),
+			       (uint32_t)(s->layout.message - s->cfg->misalign), i);
+}
+
+static int post_all(struct sink *s, struct sink_lane *lane)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; !rc && i < s->recvs; i++)
+		rc = post_recv(s, lane, i);
+	return rc;
+}
+
+struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		      struct rxfer_conn **conns, const struct area *recv)
 {
 	struct sink *s = calloc(1, sizeof(*s));
 
@@ -43,15 +71,15 @@ struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct
 	}
 	s->cfg = cfg;
 	s->layout = *layout;
-	for (uint64_t qp = 0; cfg->op == OP_SEND && qp < cfg->qps; qp++) {
+	s->recvs = sink_recvs(cfg, layout, roles);
+	s->buffers = recv->len != 0;
+	for (uint64_t qp = 0; qp < cfg->qps; qp++) {
 		struct sink_lane *lane = &s->lanes[qp];
 
 		lane->conn = conns[qp];
-		lane->recv = recv->base + qp * layout->recvs * layout->message;
-		lane->credit = (struct rxfer_frag){credit->base + qp * CREDIT_BYTES, CREDIT_BYTES};
-		for (uint64_t i = 0; i < layout->recvs; i++)
-			if (post_recv(s, lane, i))
-				goto fail;
+		lane->recv = recv->base + qp * s->recvs * layout->message;
+		if (post_all(s, lane))
+			goto fail;
 	}
 	return s;
 fail:
@@ -67,76 +95,108 @@ void sink_free(struct sink *s)
 	free(s);
 }
 
-static int check(const struct sink *s, const struct sink_lane *lane, const struct rxfer_done *done)
+/* ---- Messages ---- */
+
+static int check_bytes(const struct sink *s, unsigned int qp, const struct rxfer_done *done)
 {
-	const char *at = lane->recv + done->id * s->layout.message;
-	size_t qp = (size_t)(lane - s->lanes);
-	int64_t bad = pattern_check(at, done->bytes, lane->stream, qp);
+	const struct sink_lane *lane = &s->lanes[qp];
+	int64_t bad = pattern_check(buffer(s, lane, done->id), done->bytes, lane->stream, qp);
 
 	if (bad < 0)
 		return 0;
 	return rxfer_fail(EILSEQ,
-			  "verification failed: QP %zu, message %llu, byte %lld of %llu is wrong",
+			  "verification failed: QP %u, message %llu, byte %lld of %llu is wrong",
 			  qp, (unsigned long long)lane->messages, (long long)bad,
 			  (unsigned long long)done->bytes);
 }
 
-static int take(struct sink *s, struct sink_lane *lane, const struct rxfer_done *done)
+/* The bytes of a WRITE are fetched back and checked by who wrote them: they may be gone here. */
+static int check_imm(const struct sink *s, unsigned int qp, const struct rxfer_done *done)
 {
-	int rc;
+	uint32_t want = (uint32_t)s->lanes[qp].messages;
 
-	if (done->op != RXFER_RECV)
-		return 0; /* one of our credit messages is done */
-	rc = s->cfg->verify ? check(s, lane, done) : 0;
-	if (rc)
-		return rc;
+	if (done->imm == want)
+		return 0;
+	return rxfer_fail(EILSEQ, "verification failed: QP %u, immediate data %u instead of %u", qp,
+			  done->imm, want);
+}
+
+static int take_data(struct sink *s, unsigned int qp, const struct rxfer_done *done)
+{
+	struct sink_lane *lane = &s->lanes[qp];
+	int rc = 0;
+
+	if (s->cfg->verify)
+		rc = done->with_imm ? check_imm(s, qp, done) : check_bytes(s, qp, done);
 	lane->stream += done->bytes;
 	lane->messages++;
 	lane->to_return++;
-	return post_recv(s, lane, done->id);
+	return rc;
 }
 
-static int return_credits(struct sink *s, struct sink_lane *lane)
+int sink_take(struct sink *s, unsigned int qp, const struct rxfer_done *done)
 {
+	bool note = !done->with_imm && done->bytes == 0;
+	int rc = note ? 0 : take_data(s, qp, done);
+
+	if (!rc)
+		rc = post_recv(s, &s->lanes[qp], done->id);
+	if (rc)
+		return rc;
+	return note ? (int)(s->layout.recvs / 2) : 0;
+}
+
+int sink_return(struct sink *s, unsigned int qp)
+{
+	struct sink_lane *lane = &s->lanes[qp];
 	int rc;
 
-	if (lane->to_return < s->layout.recvs / 2)
+	if (lane->to_return == 0 || lane->to_return < s->layout.recvs / 2)
 		return 0;
-	rc = rxfer_post_send(lane->conn, &lane->credit, 1, 0, 0);
+	rc = rxfer_post_note(lane->conn);
 	if (rc == -EAGAIN)
-		return 0; /* its own send queue is full for the moment */
+		return 0; /* the send queue is full for the moment */
 	if (!rc)
 		lane->to_return -= s->layout.recvs / 2;
 	return rc;
 }
 
-int sink_pass(struct sink *s)
+/* Who only receives has I/Os of its own in no queue: all that comes up is messages. */
+static int pass(struct sink *s, unsigned int qp)
 {
 	struct rxfer_done done;
-	int did = 0, rc = 0;
+	int did = 0, rc;
 
-	for (uint64_t qp = 0; s->cfg->op == OP_SEND && qp < s->cfg->qps; qp++) {
-		struct sink_lane *lane = &s->lanes[qp];
-
-		while ((rc = rxfer_poll(lane->conn, &done, 1)) > 0) {
-			rc = take(s, lane, &done);
-			if (!rc)
-				rc = return_credits(s, lane);
-			if (rc)
-				return rc;
-			did++;
-		}
-		if (!rc)
-			rc = return_credits(s, lane);
+	while ((rc = rxfer_poll(s->lanes[qp].conn, &done, 1)) > 0) {
+		rc = sink_take(s, qp, &done);
+		if (rc >= 0)
+			rc = sink_return(s, qp);
 		if (rc < 0)
 			return rc;
+		did++;
+	}
+	if (rc == 0)
+		rc = sink_return(s, qp);
+	return rc < 0 ? rc : did;
+}
+
+int sink_pass(struct sink *s)
+{
+	int did = 0;
+
+	for (unsigned int qp = 0; s->recvs && qp < s->cfg->qps; qp++) {
+		int rc = pass(s, qp);
+
+		if (rc < 0)
+			return rc;
+		did += rc;
 	}
 	return did;
 }
 
 bool sink_caught_up(const struct sink *s, const uint64_t *messages)
 {
-	for (uint64_t qp = 0; s->cfg->op == OP_SEND && qp < s->cfg->qps; qp++)
+	for (uint64_t qp = 0; s->recvs && qp < s->cfg->qps; qp++)
 		if (s->lanes[qp].messages < messages[qp])
 			return false;
 	return true;

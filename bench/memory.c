@@ -16,11 +16,13 @@ static size_t whole_pages(size_t n)
 void layout_make(const struct cfg *cfg, struct layout *out)
 {
 	*out = (struct layout){
-		.slot = whole_pages(cfg->size + (cfg->frags - 1) * cfg->frag_gap),
-		.target = whole_pages(cfg->size) + (cfg->verify ? TARGET_SLACK : 0),
-		.messages = rxfer_send_messages(cfg->strategy, (uint32_t)cfg->frags),
+		.slot = whole_pages(cfg->misalign + cfg->size + (cfg->frags - 1) * cfg->frag_gap),
+		.target = whole_pages(cfg->misalign + cfg->size) + (cfg->verify ? TARGET_SLACK : 0),
+		.messages = cfg->op == OP_WRITE_IMM
+				    ? 1
+				    : rxfer_send_messages(cfg->strategy, (uint32_t)cfg->frags),
 	};
-	out->message = whole_pages((cfg->size + out->messages - 1) / out->messages);
+	out->message = whole_pages(cfg->misalign + (cfg->size + out->messages - 1) / out->messages);
 	out->recvs = 2 * (uint32_t)cfg->depth * out->messages;
 }
 
@@ -37,7 +39,7 @@ uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l)
 void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
 {
 	uint64_t each = cfg->size / cfg->frags, longer = cfg->size % cfg->frags;
-	char *at = base;
+	char *at = (char *)base + cfg->misalign;
 
 	for (uint64_t i = 0; i < cfg->frags; i++) {
 		out[i] = (struct rxfer_frag){at, (uint32_t)(each + (i < longer))};

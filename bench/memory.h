@@ -14,9 +14,10 @@
  * @slot:     of an I/O's local memory, from one slot to the next: fragments and gaps, whole pages
  * @target:   of an I/O's memory at the peer (READ, WRITE), from one slot to the next; with --verify
  * there is room for a READ at another offset each time
+ * All three begin with cfg->misalign bytes that are left out.
  * @message:  of one RECV buffer (SEND)
- * @messages: that one SEND I/O becomes
- * @recvs:    RECVs the receiver of SENDs keeps posted: twice what can be in flight, so that credits
+ * @messages: that one SEND I/O becomes; one for each WRITE with immediate data
+ * @recvs:    RECVs the receiver of them keeps posted: twice what can be in flight, so that credits
  * that come back half a queue at a time never stall the sender
  */
 struct layout {

@@ -14,8 +14,10 @@
 #include "nearest.h"
 
 enum cfg_mode { MODE_DIRECT };
-enum cfg_op { OP_READ, OP_WRITE, OP_SEND };
+enum cfg_op { OP_READ, OP_WRITE, OP_WRITE_IMM, OP_SEND };
 enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
+enum cfg_post { POST_CHAIN, POST_SINGLE };
+enum cfg_timing { TIMING_OFF, TIMING_IO, TIMING_PHASES };
 
 #define CFG_TEXT 256
 
@@ -35,14 +37,21 @@ struct cfg {
 	uint64_t size; /* bytes of an I/O */
 	uint64_t frags;
 	uint64_t frag_gap; /* bytes between fragments */
+	uint64_t misalign; /* bytes from a page's begin to a buffer's */
 	uint64_t depth;	   /* I/Os in flight per QP */
 	uint64_t sq_depth; /* SQEs; 0: 2 * N * depth + 1, or what the device can */
 	uint64_t qps;
 	uint64_t iters;	      /* per QP; 0: not limited by count (plan_make() knows when) */
 	uint64_t duration_ns; /* 0: not limited by time; with both, whichever comes first */
 	uint64_t warmup;      /* I/Os per QP before the clock starts */
+	uint64_t rate;	      /* I/Os per second over all QPs; 0: closed loop */
 	uint64_t timeout_ns;  /* without progress */
 	uint64_t rnr_retry;
+	uint64_t inline_max; /* bytes that a WR may carry; 0: none do */
+	uint64_t max_sge;    /* of a WR; 0: as many as the device takes */
+	uint64_t post;	     /* enum cfg_post */
+	uint64_t timing;     /* enum cfg_timing */
+	bool bidir;	     /* the server issues too */
 	bool verify;
 };
 

@@ -28,8 +28,10 @@
 #define MEMORY_MAX (GIB << 16) /* 64 TiB: half of what a process can address */
 
 static const char *const mode_names[] = {"direct", NULL};
-static const char *const op_names[] = {"read", "write", "send", NULL};
+static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
 static const char *const poll_names[] = {"busy", "yield", "event", NULL};
+static const char *const post_names[] = {"chain", "single", NULL};
+static const char *const timing_names[] = {"off", "io", "phases", NULL};
 
 static const char *signal_name(unsigned int i)
 {
@@ -139,6 +141,14 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "fragments that the memory of one I/O is in" },
 	{ "frag-gap", 0, OPT_SIZE, AT(frag_gap), OPT_SWEEP | SHARED, RUNS, 0, GIB, "4k",
 	  .arg = "BYTES", .help = "unused bytes between fragments (0: they adjoin)" },
+	{ "misalign", 0, OPT_SIZE, AT(misalign), OPT_SWEEP | SHARED, RUNS, 0, 4095, .def = NULL,
+	  .arg = "BYTES", .help = "buffers begin so far behind the begin of a page, at both ends" },
+	{ "inline", 'I', OPT_SIZE, AT(inline_max), OPT_SWEEP | SHARED, RUNS, 0, 64 * KIB, .def = NULL,
+	  .arg = "BYTES", .help = "work requests of up to so many bytes carry them (0: none do)" },
+	{ "max-sge", 0, OPT_NUMBER, AT(max_sge), OPT_SWEEP | SHARED, RUNS, 0, 1024, .def = NULL,
+	  .arg = "N", .help = "fragments that a work request gathers at most (0: the device's limit)" },
+	{ "post", 0, OPT_ENUM, AT(post), OPT_SWEEP | SHARED, RUNS, .def = "chain", .names = post_names,
+	  .arg = "HOW", .help = "work requests of an I/O: in one chain, or each by a call of its own" },
 	{ "depth", 't', OPT_NUMBER, AT(depth), OPT_SWEEP | SHARED, RUNS, 1, 65536, "16",
 	  .arg = "N", .help = "I/Os in flight per QP" },
 	{ "sq-depth", 0, OPT_NUMBER, AT(sq_depth), OPT_SWEEP | SHARED, RUNS, 0, MIB, .def = NULL,
@@ -149,16 +159,23 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "I/Os per QP (0, and the default with -D: no limit)" },
 	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | SHARED, RUNS, MS, 24 * HOUR, .def = NULL,
 	  .arg = "TIME", .help = "length of a run; with -n it ends at whichever comes first" },
+	{ "rate", 0, OPT_NUMBER, AT(rate), OPT_SWEEP | SHARED, RUNS, 0, 1000000000, .def = NULL,
+	  .arg = "N", .help = "start so many I/Os a second over all QPs, and count latency from when they "
+			      "were due (0: the next one starts when one is done)" },
+	{ "bidir", 'b', OPT_FLAG, AT(bidir), SHARED, RUNS,
+	  .help = "both ends issue, on the same QPs" },
 	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },
 	{ "strategy", 0, OPT_NAME, AT(strategy), OPT_SWEEP | SHARED, RUNS, .def = "global",
 	  .list = rxfer_strategy_name,
 	  .arg = "NAME", .help = "how memory is registered" },
-	{ "warmup", 0, OPT_NUMBER, AT(warmup), OPT_RUN, RUNS, 0, 1000000000, "16",
+	{ "warmup", 0, OPT_NUMBER, AT(warmup), SHARED, RUNS, 0, 1000000000, "16",
 	  .arg = "N", .help = "I/Os per QP before the clock starts" },
 	{ "verify", 0, OPT_FLAG, AT(verify), SHARED, RUNS,
 	  .help = "check every byte that was moved; slow, not for figures" },
+	{ "timing", 0, OPT_ENUM, AT(timing), SHARED, RUNS, .def = "io", .names = timing_names,
+	  .arg = "WHAT", .help = "what the clock is read for: nothing, each I/O, also its map, unmap and stall" },
 	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, RUNS, .def = "busy", .names = poll_names,
 	  .arg = "HOW", .help = "how to wait for completions" },
 	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | CMD_PROBE, 100 * MS, HOUR, "10s",
@@ -193,6 +210,7 @@ static bool too_much_memory(const struct cfg *c)
 
 	return __builtin_mul_overflow(c->frags - 1, c->frag_gap, &gaps) ||
 	       __builtin_add_overflow(c->size, gaps, &one) ||
+	       __builtin_add_overflow(one, c->misalign, &one) ||
 	       __builtin_mul_overflow(one, c->depth, &per_qp) ||
 	       __builtin_mul_overflow(per_qp, c->qps, &all) || all > MEMORY_MAX;
 }
@@ -204,6 +222,16 @@ static bool signals_too_rarely(const struct cfg *c)
 	uint32_t k;
 
 	return c->sq_depth && !rxfer_sig_parse(c->signal, &ops, &k) && k > c->sq_depth;
+}
+
+static bool sleeps_over_starts(const struct cfg *c)
+{
+	return c->rate && c->poll == POLL_EVENT;
+}
+
+static bool read_that_carries(const struct cfg *c)
+{
+	return c->inline_max && c->op == OP_READ;
 }
 
 #define RULE_OPTIONS 5
@@ -223,6 +251,12 @@ static const struct rule {
 	{signals_too_rarely,
 	 {"signal", "sq-depth"},
 	 "K is larger than the send queue; take a smaller K or a deeper queue"},
+	{sleeps_over_starts,
+	 {"rate", "poll"},
+	 "who sleeps misses the moments that I/Os are due; poll busy or yield"},
+	{read_that_carries,
+	 {"inline", "op"},
+	 "a READ fetches bytes, it carries none; leave out one of them"},
 };
 
 static const struct opt *row(const char *name)

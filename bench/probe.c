@@ -185,6 +185,7 @@ static int configure(struct session *s, const uint8_t token[RXFER_TOKEN_BYTES], 
 static int connect_all(struct session *s)
 {
 	uint32_t most = rxfer_dev_info(s->p->dev)->max_qp_wr;
+	const struct layout none = {0};
 	uint8_t token[RXFER_TOKEN_BYTES];
 	struct ready ready;
 	struct rxfer_wait wait;
@@ -196,7 +197,7 @@ static int connect_all(struct session *s)
 	for (unsigned int i = 0; !rc && i < CONNS; i++) {
 		struct rxfer_conn_attr attr;
 
-		rc = conn_attr(&s->p->cfg, token, i, &attr);
+		rc = conn_attr(&s->p->cfg, &none, (struct roles){.issues = true}, token, i, &attr);
 		if (rc)
 			return rc;
 		attr.slots = 1;

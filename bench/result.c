@@ -105,6 +105,7 @@ const struct column result_columns[] = {
 	TEXT(version),
 	TEXT(started),
 	TEXT(opts),
+	COUNT(peer_iterations),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

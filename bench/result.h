@@ -50,6 +50,7 @@ struct result {
 	char kernel[RESULT_TEXT], host[RESULT_TEXT], peer_host[RESULT_TEXT], emulated[RESULT_TEXT];
 	char version[RESULT_TEXT], started[RESULT_TEXT];
 	char opts[1024];
+	double peer_iterations; /* --bidir: I/Os that the server completed */
 
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;

@@ -12,6 +12,18 @@
  *	-> CONFIG   ...           the next run, or
  *	-> BYE
  *
+ * With --bidir the server issues too. CONFIG then says where the client's memory is, STARTED and
+ * RESULT what the server has sent, and after each STARTED
+ *
+ *	-> GO                     both begin to issue
+ *
+ * so that nothing is under way in either direction while counts begin anew. Whoever is finished first
+ * goes on receiving. After RESULT
+ *
+ *	-> CLOSED                 the client's data connections are
+ *
+ * since it may have a note under way, which would fail if the server's end went first.
+ *
  * FAIL from either side, at any time, ends the session: after it nobody has to guess which messages
  * are still under way for which run. A client that goes on with a sweep connects anew.
  *
@@ -28,6 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "env.h"
+#include "pattern.h"
 #include "session.h"
 
 int session_hello(struct control *c, bool first, struct peer *peer, const struct rxfer_wait *wait)
@@ -126,19 +139,40 @@ int config_from_json(const json_t *body, struct cfg *cfg, uint8_t token[RXFER_TO
 
 /* ---- READY ---- */
 
+void target_to_json(const struct target *t, json_t *body)
+{
+	json_object_set_new(body, "memory", json_integer((json_int_t)t->addr));
+	json_object_set_new(body, "bytes", json_integer((json_int_t)t->len));
+	json_object_set_new(body, "key", json_integer((json_int_t)t->key));
+}
+
+int target_from_json(const json_t *body, struct target *t)
+{
+	uint64_t key;
+
+	if (control_uint(body, "memory", &t->addr) || control_uint(body, "bytes", &t->len) ||
+	    control_uint(body, "key", &key))
+		return -EBADMSG;
+	if (key > UINT32_MAX)
+		return rxfer_fail(EBADMSG, "the peer's key is out of range");
+	t->key = (uint32_t)key;
+	return 0;
+}
+
 json_t *ready_to_json(const struct ready *r)
 {
 	bool v4 = r->addr.ss_family == AF_INET;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&r->addr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&r->addr;
 	char text[INET6_ADDRSTRLEN];
+	json_t *body;
 
 	inet_ntop(r->addr.ss_family, v4 ? (void *)&in->sin_addr : (void *)&in6->sin6_addr, text,
 		  sizeof(text));
-	return json_pack("{s:s,s:i,s:I,s:I,s:I}", "address", text, "port",
-			 (int)ntohs(v4 ? in->sin_port : in6->sin6_port), "memory",
-			 (json_int_t)r->target.addr, "bytes", (json_int_t)r->target.len, "key",
-			 (json_int_t)r->target.key);
+	body = json_pack("{s:s,s:i}", "address", text, "port",
+			 (int)ntohs(v4 ? in->sin_port : in6->sin6_port));
+	target_to_json(&r->target, body);
+	return body;
 }
 
 int ready_from_json(const json_t *body, struct ready *r)
@@ -146,16 +180,14 @@ int ready_from_json(const json_t *body, struct ready *r)
 	struct sockaddr_in *in = (struct sockaddr_in *)&r->addr;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&r->addr;
 	char text[INET6_ADDRSTRLEN];
-	uint64_t port, key;
+	uint64_t port;
 
 	memset(r, 0, sizeof(*r));
 	if (control_text(body, "address", text, sizeof(text)) ||
-	    control_uint(body, "port", &port) || control_uint(body, "memory", &r->target.addr) ||
-	    control_uint(body, "bytes", &r->target.len) || control_uint(body, "key", &key))
+	    control_uint(body, "port", &port) || target_from_json(body, &r->target))
 		return -EBADMSG;
-	if (port > UINT16_MAX || key > UINT32_MAX)
-		return rxfer_fail(EBADMSG, "the server's port or key is out of range");
-	r->target.key = (uint32_t)key;
+	if (port > UINT16_MAX)
+		return rxfer_fail(EBADMSG, "the server's port is out of range");
 	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
 		in->sin_port = htons((uint16_t)port);
@@ -185,13 +217,13 @@ int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps)
 	const json_t *list = json_object_get(body, "messages");
 
 	if (json_array_size(list) != qps)
-		return rxfer_fail(EBADMSG, "the client counts messages on %zu QPs, there are %llu",
+		return rxfer_fail(EBADMSG, "the peer counts messages on %zu QPs, there are %llu",
 				  json_array_size(list), (unsigned long long)qps);
 	for (uint64_t qp = 0; qp < qps; qp++) {
 		const json_t *count = json_array_get(list, qp);
 
 		if (!json_is_integer(count) || json_integer_value(count) < 0)
-			return rxfer_fail(EBADMSG, "the client's messages on QP %llu are no count",
+			return rxfer_fail(EBADMSG, "the peer's messages on QP %llu are no count",
 					  (unsigned long long)qp);
 		messages[qp] = (uint64_t)json_integer_value(count);
 	}
@@ -242,13 +274,114 @@ int counts_from_json(const json_t *body, struct counts *c)
 	return 0;
 }
 
+/*
+ * The peak is a rate, the only figure with a fraction; its own clock's times are no use to the
+ * other end, their difference is.
+ */
+json_t *load_to_json(const struct load_result *l, json_t *body)
+{
+	json_object_set_new(body, "ios", json_integer((json_int_t)l->ios));
+	json_object_set_new(body, "moved_bytes", json_integer((json_int_t)l->bytes));
+	json_object_set_new(body, "ns", json_integer((json_int_t)(l->end - l->start)));
+	json_object_set_new(body, "peak_mHz", json_integer((json_int_t)(l->peak * 1e3)));
+	return body;
+}
+
+int load_from_json(const json_t *body, struct load_result *l)
+{
+	uint64_t peak;
+
+	*l = (struct load_result){0};
+	if (control_uint(body, "ios", &l->ios) || control_uint(body, "moved_bytes", &l->bytes) ||
+	    control_uint(body, "ns", &l->end) || control_uint(body, "peak_mHz", &peak))
+		return -EBADMSG;
+	l->peak = (double)peak / 1e3;
+	return 0;
+}
+
 /* ---- Data connections ---- */
 
-int conn_attr(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp,
-	      struct rxfer_conn_attr *attr)
+/* A note needs no slot, so who only receives has none in use; its send queue is for notes. */
+#define PASSIVE_SLOTS 4
+
+enum rxfer_opcode run_opcode(const struct cfg *cfg)
+{
+	static const enum rxfer_opcode code[] = {
+		[OP_READ] = RXFER_READ,
+		[OP_WRITE] = RXFER_WRITE,
+		[OP_WRITE_IMM] = RXFER_WRITE_IMM,
+		[OP_SEND] = RXFER_SEND,
+	};
+
+	return code[cfg->op];
+}
+
+static int issuer_attr(const struct cfg *cfg, struct rxfer_conn_attr *attr)
+{
+	attr->slots = (uint32_t)cfg->depth;
+	attr->sq_depth = (uint32_t)cfg->sq_depth;
+	attr->sge_max = (uint32_t)cfg->max_sge;
+	attr->inline_max = (uint32_t)cfg->inline_max;
+	attr->post_single = cfg->post == POST_SINGLE;
+	attr->time_phases = cfg->timing == TIMING_PHASES;
+	attr->shape = (struct rxfer_shape){run_opcode(cfg), cfg->size, (uint32_t)cfg->frags,
+					   cfg->op == OP_SEND ? 0 : 1};
+	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
+}
+
+int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr)
 {
 	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
-					 .index = (uint16_t)qp};
+					 .index = (uint16_t)qp,
+					 .rq_depth = sink_recvs(cfg, layout, roles)};
 	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
-	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
+	if (roles.issues)
+		return issuer_attr(cfg, attr);
+	attr->slots = PASSIVE_SLOTS;
+	attr->shape = (struct rxfer_shape){RXFER_SEND, 1, 1, 0};
+	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
+}
+
+/* ---- Memory for the peer ---- */
+
+static unsigned int target_rights(const struct cfg *cfg)
+{
+	if (cfg->op == OP_READ)
+		return RXFER_PEER_READ;
+	return RXFER_PEER_WRITE | (cfg->verify ? RXFER_PEER_READ : 0);
+}
+
+int exposed_make(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		 struct rxfer_dev *dev, struct exposed *out)
+{
+	uint64_t recvs = cfg->qps * sink_recvs(cfg, layout, roles);
+	uint64_t slots = cfg->qps * cfg->depth;
+	bool send = cfg->op == OP_SEND;
+	int rc;
+
+	*out = (struct exposed){0};
+	if (!roles.receives)
+		return 0;
+	rc = area_make(dev, send ? recvs * layout->message : 0, RXFER_FIXED, &out->recv);
+	if (!rc)
+		rc = area_make(dev, send ? 0 : slots * layout->target, target_rights(cfg),
+			       &out->target);
+	if (!rc && cfg->op == OP_READ && cfg->verify)
+		pattern_fill(out->target.base, out->target.len, 0, 0);
+	return rc;
+}
+
+void exposed_drop(struct exposed *e)
+{
+	area_drop(&e->target);
+	area_drop(&e->recv);
+}
+
+struct target exposed_target(const struct exposed *e)
+{
+	if (!e->target.len)
+		return (struct target){0};
+	return (struct target){(uintptr_t)e->target.base, e->target.len,
+			       rxfer_mem_rkey(e->target.mem)};
 }

@@ -49,14 +49,40 @@ struct ready {
 json_t *ready_to_json(const struct ready *r);
 int ready_from_json(const json_t *body, struct ready *r);
 
+/** target_to_json() - add memory for the peer to a message; target_from_json() - take it out of
+ * one. */
+void target_to_json(const struct target *t, json_t *body);
+int target_from_json(const json_t *body, struct target *t);
+
 json_t *messages_to_json(const struct direct *d, uint64_t qps);
 int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps);
 
 json_t *counts_to_json(const struct counts *c);
 int counts_from_json(const json_t *body, struct counts *c);
 
-/** conn_attr() - the attributes that both sides of a QP share. 0 or -errno. */
-int conn_attr(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp,
-	      struct rxfer_conn_attr *attr);
+/* With --bidir: what the server measured of its own load, beside its counts. */
+json_t *load_to_json(const struct load_result *l, json_t *body);
+int load_from_json(const json_t *body, struct load_result *l);
+
+/** run_opcode() - what one I/O is to the engine. */
+enum rxfer_opcode run_opcode(const struct cfg *cfg);
+
+/** conn_attr() - the attributes of a QP, at an end in these @roles. 0 or -errno. */
+int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr);
+
+/* struct exposed - an end's memory for what the peer sends: empty where that needs none. */
+struct exposed {
+	struct area target; /* of READs and WRITEs */
+	struct area recv;   /* RECV buffers */
+};
+
+/** exposed_make() - 0 or -errno; exposed_drop() also after failure. */
+int exposed_make(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		 struct rxfer_dev *dev, struct exposed *out);
+void exposed_drop(struct exposed *e);
+
+/** exposed_target() - as the peer needs to know it; all 0 where there is none. */
+struct target exposed_target(const struct exposed *e);
 
 #endif

@@ -13,9 +13,8 @@
 /* A percentile with fewer samples above it is noise, and left empty. */
 #define TAIL_SAMPLES 10
 
-static const char *const op_name[] = {[OP_READ] = "read", [OP_WRITE] = "write", [OP_SEND] = "send"};
-static const enum rxfer_opcode op_code[] = {
-	[OP_READ] = RXFER_READ, [OP_WRITE] = RXFER_WRITE, [OP_SEND] = RXFER_SEND};
+static const char *const op_name[] = {
+	[OP_READ] = "read", [OP_WRITE] = "write", [OP_WRITE_IMM] = "write-imm", [OP_SEND] = "send"};
 
 /* struct run - one run, as the client has it. */
 struct run {
@@ -28,10 +27,13 @@ struct run {
 	struct ready server;
 	struct rxfer_conn **conns;
 	uint64_t nconns;
+	struct roles roles;
+	struct exposed exposed;
+	struct sink *sink;
 	struct direct *load;
 	struct watch watch;
-	struct load_result mine;
-	struct counts theirs;
+	uint64_t *messages;		 /* that the server says it has sent, per QP (--bidir) */
+	struct load_result mine, theirs; /* the server's: its counts; with --bidir also its load */
 };
 
 /* ---- Results ---- */
@@ -43,9 +45,11 @@ static void fill_settings(struct result *r, const struct cfg *cfg)
 	snprintf(r->mode, sizeof(r->mode), "direct");
 	snprintf(r->op, sizeof(r->op), "%s", op_name[cfg->op]);
 	snprintf(r->signal, sizeof(r->signal), "%.*s", RESULT_TEXT - 1, cfg->signal);
-	snprintf(r->peer_strategy, sizeof(r->peer_strategy), "global");
-	if (cfg->op == OP_SEND)
-		snprintf(r->peer_signal, sizeof(r->peer_signal), "half");
+	snprintf(r->peer_strategy, sizeof(r->peer_strategy), "%.*s", RESULT_TEXT - 1,
+		 cfg->bidir ? cfg->strategy : "global");
+	if (cfg->bidir)
+		snprintf(r->peer_signal, sizeof(r->peer_signal), "%.*s", RESULT_TEXT - 1,
+			 cfg->signal);
 	snprintf(r->verify, sizeof(r->verify), "%s", cfg->verify ? "yes" : "no");
 	snprintf(r->partial, sizeof(r->partial), "no");
 	r->qps = (double)cfg->qps;
@@ -95,52 +99,83 @@ static void fill_conns(struct result *r, struct rxfer_conn **conns, uint64_t n)
 	}
 }
 
-static void fill_counts(struct result *r, const struct load_result *mine,
-			const struct counts *theirs)
+/* @ios: of whose work @c are the counts. */
+static void fill_own_counts(struct result *r, const struct cfg *cfg, const struct counts *c,
+			    double ios)
 {
+	r->sqe_per_io = (double)c->sqe / ios;
+	r->cqe_per_io = (double)c->cqe / ios;
+	r->recv_cqe_per_io = (double)c->recv_cqe / ios;
+	r->posts_per_io = (double)c->posts / ios;
+	r->cpu_us_per_io = (double)c->cpu_ns / 1e3 / ios;
+	if (cfg->timing != TIMING_PHASES)
+		return;
+	r->map_us_per_io = (double)c->map_ns / 1e3 / ios;
+	r->unmap_us_per_io = (double)c->unmap_ns / 1e3 / ios;
+	r->stall_us_per_io = (double)c->stall_ns / 1e3 / ios;
+}
+
+static void fill_counts(const struct run *run, struct result *r)
+{
+	const struct load_result *mine = &run->mine, *theirs = &run->theirs;
 	double ios = (double)mine->ios;
+	double their_ios = run->cfg->bidir ? (double)theirs->ios : ios;
 
 	r->sq_peak = (double)mine->counts.sq_peak;
-	r->peer_sq_peak = (double)theirs->sq_peak;
+	r->peer_sq_peak = (double)theirs->counts.sq_peak;
 	r->forced_signals = (double)mine->counts.forced_signals;
 	if (mine->counts.passes)
 		r->poll_idle_pct = 100.0 * (double)mine->counts.idle / (double)mine->counts.passes;
-	if (mine->ios == 0)
+	if (mine->ios) {
+		fill_own_counts(r, run->cfg, &mine->counts, ios);
+		r->stalls_per_io = (double)mine->stalls / ios;
+	}
+	if (their_ios == 0)
 		return;
-	r->sqe_per_io = (double)mine->counts.sqe / ios;
-	r->cqe_per_io = (double)mine->counts.cqe / ios;
-	r->recv_cqe_per_io = (double)mine->counts.recv_cqe / ios;
-	r->posts_per_io = (double)mine->counts.posts / ios;
-	r->stalls_per_io = (double)mine->stalls / ios;
-	r->cpu_us_per_io = (double)mine->counts.cpu_ns / 1e3 / ios;
-	r->peer_sqe_per_io = (double)theirs->sqe / ios;
-	r->peer_cqe_per_io = (double)theirs->cqe / ios;
-	r->peer_posts_per_io = (double)theirs->posts / ios;
-	r->peer_cpu_us_per_io = (double)theirs->cpu_ns / 1e3 / ios;
+	r->peer_sqe_per_io = (double)theirs->counts.sqe / their_ios;
+	r->peer_cqe_per_io = (double)theirs->counts.cqe / their_ios;
+	r->peer_posts_per_io = (double)theirs->counts.posts / their_ios;
+	r->peer_cpu_us_per_io = (double)theirs->counts.cpu_ns / 1e3 / their_ios;
 }
 
-static void fill_result(struct run *run, struct result *r)
+/* What an end moved, by its own clock: added to what the other end did, as both count. */
+static void add_speed(struct result *r, const struct load_result *l, uint64_t size)
 {
-	const struct load_result *mine = &run->mine;
-	const struct rxfer_dev_counts *mem = rxfer_dev_counts(run->dev);
-	double seconds = (double)(mine->end - mine->start) / 1e9;
+	double seconds = (double)(l->end - l->start) / 1e9;
 
-	r->iterations = (double)mine->ios;
-	r->seconds = seconds;
+	r->bw_peak_MiBps += l->peak * (double)size / 1048576;
 	if (seconds > 0) {
-		r->bw_avg_MiBps = (double)mine->bytes / 1048576 / seconds;
-		r->msg_rate_Mpps = (double)mine->ios / 1e6 / seconds;
+		r->bw_avg_MiBps += (double)l->bytes / 1048576 / seconds;
+		r->msg_rate_Mpps += (double)l->ios / 1e6 / seconds;
 	}
-	r->bw_peak_MiBps = mine->peak * (double)run->cfg->size / 1048576;
+}
+
+static void fill_speed(const struct run *run, struct result *r)
+{
+	r->iterations = (double)run->mine.ios;
+	r->seconds = (double)(run->mine.end - run->mine.start) / 1e9;
+	r->bw_peak_MiBps = r->bw_avg_MiBps = r->msg_rate_Mpps = 0;
+	add_speed(r, &run->mine, run->cfg->size);
+	if (run->cfg->bidir) {
+		r->peer_iterations = (double)run->theirs.ios;
+		add_speed(r, &run->theirs, run->cfg->size);
+	}
+}
+
+static void fill_result(const struct run *run, struct result *r)
+{
+	const struct rxfer_dev_counts *mem = rxfer_dev_counts(run->dev);
+
+	fill_speed(run, r);
 	if (has_latency(rxfer_dev_info(run->dev), run->cfg))
-		fill_latency(r, &mine->latency);
+		fill_latency(r, &run->mine.latency);
 	else
 		r->samples = 0;
 	fill_conns(r, run->conns, run->nconns);
-	fill_counts(r, mine, &run->theirs);
+	fill_counts(run, r);
 	r->pinned_bytes = (double)mem->pinned_peak;
 	r->mr_count = (double)mem->mr_peak;
-	if (mine->cut_short)
+	if (run->mine.cut_short)
 		snprintf(r->partial, sizeof(r->partial), "yes");
 }
 
@@ -165,12 +200,14 @@ static int check_limits(const struct run *run)
 static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 {
 	struct rxfer_wait wait = watch_wait(&run->watch);
-	json_t *body;
+	json_t *body = config_to_json(run->cfg, token);
+	struct target mine = exposed_target(&run->exposed);
 	int rc;
 
+	if (run->cfg->bidir)
+		target_to_json(&mine, body);
 	wait.deadline += layout_allowance(run->cfg, &run->layout);
-	rc = control_send(run->control, MSG_CONFIG, config_to_json(run->cfg, token), &wait);
-
+	rc = control_send(run->control, MSG_CONFIG, body, &wait);
 	if (!rc)
 		rc = control_expect(run->control, MSG_READY, &body, &wait);
 	if (rc)
@@ -192,22 +229,28 @@ static int connect_all(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 
 	for (; run->nconns < cfg->qps; run->nconns++) {
 		struct rxfer_wait wait = watch_wait(&run->watch);
-		int rc = conn_attr(cfg, token, run->nconns, &attr);
+		int rc = conn_attr(cfg, &run->layout, run->roles, token, run->nconns, &attr);
 
 		if (rc)
 			return rc;
 		wait.cancel_fd = run->control->fd;
-		attr.slots = (uint32_t)cfg->depth;
-		attr.sq_depth = (uint32_t)cfg->sq_depth;
-		attr.rq_depth = cfg->op == OP_SEND ? CREDIT_RECVS : 0;
-		attr.shape = (struct rxfer_shape){op_code[cfg->op], cfg->size, (uint32_t)cfg->frags,
-						  cfg->op == OP_SEND ? 0 : 1};
 		rc = rxfer_connect(run->dev, &run->server.addr, &attr, &wait,
 				   &run->conns[run->nconns]);
 		if (rc)
 			return control_reason(run->control, rc);
 	}
 	return 0;
+}
+
+/* The RECVs are there before the server is told to begin. */
+static int make_load(struct run *run)
+{
+	run->sink = sink_new(run->cfg, &run->layout, run->roles, run->conns, &run->exposed.recv);
+	if (!run->sink)
+		return -ENOMEM;
+	run->load = direct_new(run->cfg, &run->layout, run->dev, run->conns, &run->server.target,
+			       run->sink, &run->watch);
+	return run->load ? 0 : -ENOMEM;
 }
 
 static int set_up(struct run *run)
@@ -219,66 +262,181 @@ static int set_up(struct run *run)
 	if (getrandom(token, sizeof(token), 0) != sizeof(token))
 		return rxfer_fail(EIO, "getrandom: %m");
 	run->conns = calloc(run->cfg->qps, sizeof(run->conns[0]));
-	if (!run->conns)
+	run->messages = calloc(run->cfg->qps, sizeof(run->messages[0]));
+	if (!run->conns || !run->messages)
 		return rxfer_fail(ENOMEM, "out of memory");
 	layout_make(run->cfg, &run->layout);
-	rc = configure(run, token);
+	rc = exposed_make(run->cfg, &run->layout, run->roles, run->dev, &run->exposed);
+	if (!rc)
+		rc = configure(run, token);
 	if (!rc)
 		rc = connect_all(run, token);
 	wait = watch_wait(&run->watch);
 	if (!rc)
 		rc = control_expect(run->control, MSG_CONNECTED, NULL, &wait);
-	if (rc)
-		return rc;
-	run->load = direct_new(run->cfg, &run->layout, run->dev, run->conns, &run->server.target,
-			       &run->watch);
-	return run->load ? 0 : -ENOMEM;
+	return rc ? rc : make_load(run);
 }
 
 /* ---- Driving ---- */
 
-/* Tell the server where we stand, and wait until it has caught up. */
+/*
+ * One pass of the load, and all that goes on beside it. 1: a message of the server, which is the
+ * caller's; 0; or -errno. @busy: lack of progress is a failure.
+ */
+static int one_pass(struct run *run, bool busy, enum message *type, json_t **body)
+{
+	int did = direct_pass(run->load), rc;
+
+	if (did < 0)
+		return did;
+	rc = direct_rest(run->load, did);
+	return rc ? rc : watch_pass(&run->watch, (unsigned int)did, busy, type, body);
+}
+
+/* Our own load, to its end. */
+static int run_phase(struct run *run, uint64_t ios, uint64_t duration, struct load_result *out)
+{
+	enum message type;
+	json_t *body;
+	int rc = 0;
+
+	direct_begin(run->load, ios, duration, out);
+	while (!rc && !direct_finished(run->load))
+		rc = one_pass(run, direct_waits(run->load), &type, &body);
+	/* In mid-run there is nothing good that the server could have to say. */
+	return rc == 1 ? control_bad_news(run->control, type, body) : rc;
+}
+
+/* The server's answer; with --bidir it may take as long as its load, which we go on receiving. */
+static int await(struct run *run, enum message expect, json_t **body)
+{
+	struct rxfer_wait wait = watch_wait(&run->watch);
+	enum message type;
+	int rc = 0;
+
+	wait.stop = NULL; /* an interrupted run still wants its result */
+	if (!run->cfg->bidir)
+		return control_expect(run->control, expect, body, &wait);
+	run->watch.heard = rxfer_now();
+	run->watch.must_hear = true;
+	while (!rc)
+		rc = one_pass(run, false, &type, body);
+	run->watch.must_hear = false;
+	if (rc < 0 || type == expect)
+		return rc < 0 ? rc : 0;
+	return control_bad_news(run->control, type, *body);
+}
+
+/* All that the server says it has sent has arrived. */
+static int catch_up(struct run *run, const json_t *body)
+{
+	int rc = messages_from_json(body, run->messages, run->cfg->qps);
+	enum message type;
+	json_t *more;
+
+	while (!rc && !sink_caught_up(run->sink, run->messages))
+		rc = one_pass(run, true, &type, &more);
+	return rc == 1 ? control_bad_news(run->control, type, more) : rc;
+}
+
+/* Tell the server where we stand, and wait until it has caught up, and we with it. */
 static int sync_with_server(struct run *run, enum message say, enum message expect, json_t **body)
 {
 	struct rxfer_wait wait = watch_wait(&run->watch);
-	int rc = control_send(run->control, say, messages_to_json(run->load, run->cfg->qps), &wait);
+	json_t *sent = messages_to_json(run->load, run->cfg->qps);
+	int rc;
 
-	wait.stop = NULL; /* an interrupted run still wants its result */
-	return rc ? rc : control_expect(run->control, expect, body, &wait);
+	json_object_set_new(sent, "cut_short", json_integer(run->mine.cut_short));
+	rc = control_send(run->control, say, sent, &wait);
+	*body = NULL;
+	if (!rc)
+		rc = await(run, expect, body);
+	if (!rc && run->cfg->bidir)
+		rc = catch_up(run, *body);
+	if (rc) {
+		json_decref(*body);
+		*body = NULL;
+	}
+	return rc;
+}
+
+/* All is quiet in both directions: counts begin anew, and then the phase. */
+static int phase(struct run *run, uint64_t ios, uint64_t duration, struct load_result *out)
+{
+	struct rxfer_wait wait;
+	json_t *body;
+	int rc = sync_with_server(run, MSG_START, MSG_STARTED, &body);
+
+	json_decref(body);
+	for (uint64_t i = 0; !rc && i < run->nconns; i++)
+		rxfer_conn_restart(run->conns[i]);
+	if (rc || (!out && !ios))
+		return rc; /* no warm-up */
+	wait = watch_wait(&run->watch);
+	if (run->cfg->bidir)
+		rc = control_send(run->control, MSG_GO, NULL, &wait);
+	return rc ? rc : run_phase(run, ios, duration, out);
+}
+
+static int take_result(struct run *run, const json_t *body)
+{
+	int rc = run->cfg->bidir ? load_from_json(body, &run->theirs) : 0;
+
+	return rc ? rc : counts_from_json(body, &run->theirs.counts);
 }
 
 static int drive(struct run *run)
 {
 	const struct cfg *cfg = run->cfg;
 	json_t *body;
-	int rc = sync_with_server(run, MSG_START, MSG_STARTED, NULL);
+	int rc = phase(run, cfg->warmup, 0, NULL);
 
-	if (!rc && cfg->warmup)
-		rc = direct_run(run->load, cfg->warmup, 0, NULL);
 	if (!rc && *run->runtime->stop)
 		rc = rxfer_fail(EINTR, "interrupted before the timed part");
 	if (!rc)
-		rc = sync_with_server(run, MSG_START, MSG_STARTED, NULL);
-	for (uint64_t i = 0; !rc && i < run->nconns; i++)
-		rxfer_conn_restart(run->conns[i]);
-	if (!rc)
-		rc = direct_run(run->load, cfg->iters, cfg->duration_ns, &run->mine);
+		rc = phase(run, cfg->iters, cfg->duration_ns, &run->mine);
 	if (!rc)
 		rc = sync_with_server(run, MSG_STOP, MSG_RESULT, &body);
 	if (rc)
 		return rc;
-	rc = counts_from_json(body, &run->theirs);
+	direct_count(run->load);
+	rc = take_result(run, body);
 	json_decref(body);
 	return rc;
 }
 
+static void close_all(struct run *run)
+{
+	while (run->nconns)
+		rxfer_conn_close(run->conns[--run->nconns]);
+}
+
+/* The server waits for us to go first. */
+static int leave(struct run *run)
+{
+	struct rxfer_wait wait = watch_wait(&run->watch);
+
+	close_all(run);
+	return run->cfg->bidir ? control_send(run->control, MSG_CLOSED, NULL, &wait) : 0;
+}
+
 static void clean_up(struct run *run)
 {
-	for (uint64_t i = 0; i < run->nconns; i++)
-		rxfer_conn_close(run->conns[i]);
+	close_all(run);
 	free(run->conns);
+	free(run->messages);
 	direct_free(run->load);
+	sink_free(run->sink);
+	exposed_drop(&run->exposed);
 	rxfer_dev_close(run->dev);
+}
+
+/* A device that can run it. -EOPNOTSUPP: none will, rxfer_error() is the reason. */
+static int open_device(struct run *run)
+{
+	int rc = rxfer_dev_open(run->cfg->device, run->cfg->strategy, &run->dev);
+
+	return rc ? rc : rxfer_dev_can(run->dev, run_opcode(run->cfg));
 }
 
 int session_run(struct control *c, const struct peer *peer, const struct cfg *cfg,
@@ -289,28 +447,36 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 
 	if (!run)
 		return rxfer_fail(ENOMEM, "out of memory");
-	*run = (struct run){.control = c, .peer = peer, .cfg = cfg, .runtime = runtime};
+	*run = (struct run){.control = c,
+			    .peer = peer,
+			    .cfg = cfg,
+			    .runtime = runtime,
+			    .roles = {.issues = true, .receives = cfg->bidir}};
 	fill_settings(result, cfg);
 	snprintf(result->peer_host, sizeof(result->peer_host), "%s", peer->host);
-	rc = rxfer_dev_open(cfg->device, cfg->strategy, &run->dev);
+	rc = open_device(run);
 	if (rc == -EOPNOTSUPP) {
 		result->status = RESULT_SKIPPED;
 		snprintf(result->reason, sizeof(result->reason), "%s", rxfer_error());
+		clean_up(run);
 		free(run);
 		return 0;
 	}
 	if (rc)
 		goto out;
 	env_fill(result, rxfer_dev_info(run->dev));
-	watch_init(&run->watch, c, cfg, runtime, cfg->op == OP_SEND && peer->same_machine ? 2 : 1,
+	watch_init(&run->watch, c, cfg, runtime,
+		   (op_takes_recvs(cfg) || cfg->bidir) && peer->same_machine ? 2 : 1,
 		   rxfer_dev_info(run->dev)->software);
 	rc = check_limits(run);
 	if (!rc)
 		rc = set_up(run);
 	if (!rc)
 		rc = drive(run);
-	if (!rc)
+	if (!rc) {
 		fill_result(run, result);
+		rc = leave(run);
+	}
 out:
 	if (rc) {
 		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};

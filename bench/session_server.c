@@ -6,11 +6,7 @@
 #include <string.h>
 #include <poll.h>
 #include "env.h"
-#include "pattern.h"
 #include "session.h"
-
-/* A credit message needs few of these; its send queue is this side's only one. */
-#define CREDIT_SLOTS 4
 
 /* struct served - one run, as the server has it. */
 struct served {
@@ -22,11 +18,15 @@ struct served {
 	uint8_t token[RXFER_TOKEN_BYTES];
 	struct rxfer_dev *dev;
 	struct rxfer_listener *listener;
-	struct area target; /* what the client READs, WRITEs or SENDs to */
-	struct area credit;
+	struct roles roles;
+	struct exposed exposed; /* what the client READs, WRITEs or SENDs to */
+	struct target theirs;	/* --bidir: the client's */
 	struct rxfer_conn **conns;
 	uint64_t nconns;
 	struct sink *sink;
+	struct direct *load; /* --bidir, else NULL */
+	struct load_result measured;
+	bool begun; /* its first phase has been */
 	struct watch watch;
 	uint64_t *messages;	     /* that the client says it has sent, per QP */
 	uint64_t cpu_start, cpu_end; /* of this thread: at START, and after its latest work */
@@ -35,36 +35,10 @@ struct served {
 
 #define QUIET_PASSES 64 /* without work, and the CPU time is noted: what follows is waiting */
 
-static unsigned int target_rights(const struct cfg *cfg)
-{
-	if (cfg->op == OP_SEND)
-		return RXFER_FIXED;
-	if (cfg->op == OP_READ)
-		return RXFER_PEER_READ;
-	return RXFER_PEER_WRITE | (cfg->verify ? RXFER_PEER_READ : 0);
-}
-
-static int make_memory(struct served *s)
-{
-	const struct cfg *cfg = &s->cfg;
-	size_t len = cfg->op == OP_SEND ? cfg->qps * s->layout.recvs * s->layout.message
-					: cfg->qps * cfg->depth * s->layout.target;
-	int rc = area_make(s->dev, len, target_rights(cfg), &s->target);
-
-	if (rc)
-		return rc;
-	if (cfg->op == OP_READ)
-		pattern_fill(s->target.base, cfg->verify ? len : 0, 0, 0);
-	return area_make(s->dev, cfg->op == OP_SEND ? cfg->qps * CREDIT_BYTES : 0, RXFER_LOCAL,
-			 &s->credit);
-}
-
 static int send_ready(struct served *s)
 {
 	struct rxfer_wait wait = watch_wait(&s->watch);
-	struct ready ready = {
-		.target = {(uintptr_t)s->target.base, s->target.len, rxfer_mem_rkey(s->target.mem)},
-	};
+	struct ready ready = {.target = exposed_target(&s->exposed)};
 
 	rxfer_listener_addr(s->listener, &ready.addr);
 	return control_send(s->control, MSG_READY, ready_to_json(&ready), &wait);
@@ -76,15 +50,11 @@ static int accept_all(struct served *s)
 
 	for (; s->nconns < s->cfg.qps; s->nconns++) {
 		struct rxfer_wait wait = watch_wait(&s->watch);
-		int rc = conn_attr(&s->cfg, s->token, s->nconns, &attr);
+		int rc = conn_attr(&s->cfg, &s->layout, s->roles, s->token, s->nconns, &attr);
 
 		if (rc)
 			return rc;
 		wait.cancel_fd = s->control->fd;
-		attr.slots = s->cfg.op == OP_SEND ? CREDIT_SLOTS : 1;
-		attr.rq_depth = s->cfg.op == OP_SEND ? s->layout.recvs : 0;
-		attr.shape = (struct rxfer_shape){RXFER_SEND, CREDIT_BYTES, 1, 0};
-		rxfer_sig_parse("half", &attr.sig, &attr.sig_arg);
 		rc = rxfer_accept(s->listener, &attr, &wait, &s->conns[s->nconns]);
 		if (rc == -ECANCELED)
 			rc = control_reason(s->control, rc);
@@ -94,9 +64,56 @@ static int accept_all(struct served *s)
 	return 0;
 }
 
+/* Does anything come up here that this end must poll for? */
+static bool is_active(const struct served *s)
+{
+	return s->cfg.bidir || op_takes_recvs(&s->cfg);
+}
+
+static void init_watch(struct served *s)
+{
+	watch_init(&s->watch, s->control, &s->cfg, s->runtime,
+		   !is_active(s)	   ? 0
+		   : s->peer->same_machine ? 2
+					   : 1,
+		   rxfer_dev_info(s->dev)->software);
+	s->watch.must_hear = true;
+	s->watch.passive = !is_active(s);
+	/* Registering much memory takes long, on both sides; meanwhile there is nothing to hear. */
+	s->watch.heard += layout_allowance(&s->cfg, &s->layout);
+}
+
+static int make_load(struct served *s)
+{
+	s->sink = sink_new(&s->cfg, &s->layout, s->roles, s->conns, &s->exposed.recv);
+	if (!s->sink)
+		return -ENOMEM;
+	if (!s->roles.issues)
+		return 0;
+	s->load = direct_new(&s->cfg, &s->layout, s->dev, s->conns, &s->theirs, s->sink, &s->watch);
+	return s->load ? 0 : -ENOMEM;
+}
+
+/* The device, the memory, the connections. */
+static int connect_it(struct served *s, const char *device)
+{
+	int rc = rxfer_dev_open(device, s->roles.issues ? s->cfg.strategy : "global", &s->dev);
+
+	if (!rc)
+		rc = rxfer_dev_can(s->dev, run_opcode(&s->cfg));
+	if (rc)
+		return rc;
+	init_watch(s);
+	rc = exposed_make(&s->cfg, &s->layout, s->roles, s->dev, &s->exposed);
+	if (!rc)
+		rc = rxfer_listen(s->dev, &s->listener);
+	if (!rc)
+		rc = send_ready(s);
+	return rc ? rc : accept_all(s);
+}
+
 static int prepare(struct served *s, const char *device)
 {
-	const struct rxfer_dev_info *info;
 	struct rxfer_wait wait;
 	int rc;
 
@@ -105,62 +122,93 @@ static int prepare(struct served *s, const char *device)
 	s->messages = calloc(s->cfg.qps, sizeof(s->messages[0]));
 	if (!s->conns || !s->messages)
 		return rxfer_fail(ENOMEM, "out of memory");
-	rc = rxfer_dev_open(device, "global", &s->dev);
+	rc = connect_it(s, device);
+	if (!rc)
+		rc = make_load(s);
 	if (rc)
 		return rc;
-	info = rxfer_dev_info(s->dev);
-	watch_init(&s->watch, s->control, &s->cfg, s->runtime,
-		   s->cfg.op != OP_SEND	   ? 0
-		   : s->peer->same_machine ? 2
-					   : 1,
-		   info->software);
-	s->watch.must_hear = true;
-	s->watch.passive = s->cfg.op != OP_SEND;
-	/* Registering much memory takes long, on both sides; meanwhile there is nothing to hear. */
-	s->watch.heard += layout_allowance(&s->cfg, &s->layout);
-	rc = make_memory(s);
-	if (!rc)
-		rc = rxfer_listen(s->dev, &s->listener);
-	if (!rc)
-		rc = send_ready(s);
-	if (!rc)
-		rc = accept_all(s);
-	if (rc)
-		return rc;
-	s->sink = sink_new(&s->cfg, &s->layout, s->conns, &s->target, &s->credit);
-	if (!s->sink)
-		return -ENOMEM;
 	wait = watch_wait(&s->watch);
 	return control_send(s->control, MSG_CONNECTED, NULL, &wait);
 }
 
-/* The client goes on to its next part, or stops: answered once all it has sent has arrived. */
-static int answer(struct served *s, enum message asked)
+/* ---- From the client's START to its STOP ---- */
+
+static int answer_start(struct served *s)
+{
+	struct rxfer_wait wait = watch_wait(&s->watch);
+	json_t *body = s->load ? messages_to_json(s->load, s->cfg.qps) : NULL;
+
+	for (uint64_t i = 0; i < s->nconns; i++)
+		rxfer_conn_restart(s->conns[i]);
+	watch_begin(&s->watch);
+	s->cpu_start = s->cpu_end = cpu_time_ns();
+	return control_send(s->control, MSG_STARTED, body, &wait);
+}
+
+/* With a load of its own this end's CPU time is that of the load, as at the client's. */
+static int answer_stop(struct served *s)
 {
 	struct rxfer_wait wait = watch_wait(&s->watch);
 	struct counts counts = {0};
+	json_t *body;
 
-	if (asked == MSG_START) {
-		for (uint64_t i = 0; i < s->nconns; i++)
-			rxfer_conn_restart(s->conns[i]);
-		watch_begin(&s->watch);
-		s->cpu_start = s->cpu_end = cpu_time_ns();
-		return control_send(s->control, MSG_STARTED, NULL, &wait);
-	}
 	counts.cpu_ns = (s->quiet < QUIET_PASSES ? cpu_time_ns() : s->cpu_end) - s->cpu_start;
 	counts.passes = s->watch.passes;
 	counts.idle = s->watch.idle;
 	counts_take(&counts, s->conns, (unsigned int)s->nconns);
-	return control_send(s->control, MSG_RESULT, counts_to_json(&counts), &wait);
+	if (s->load)
+		counts.cpu_ns = s->measured.counts.cpu_ns;
+	body = counts_to_json(&counts);
+	if (s->load) {
+		load_to_json(&s->measured, body);
+		json_object_update_new(body, messages_to_json(s->load, s->cfg.qps));
+	}
+	return control_send(s->control, MSG_RESULT, body, &wait);
 }
 
-static int told(struct served *s, enum message type, json_t *body)
+/* The client goes on to its next part, or stops: answered once all it has sent has arrived, and our
+ * own load, if there is one, is done. */
+static bool may_answer(const struct served *s)
 {
-	int rc;
+	return sink_caught_up(s->sink, s->messages) && (!s->load || direct_finished(s->load));
+}
 
+static int answer(struct served *s, enum message asked)
+{
+	return asked == MSG_START ? answer_start(s) : answer_stop(s);
+}
+
+/* GO: the warm-up, if there is one, then the timed part. */
+static void begin_load(struct served *s)
+{
+	bool timed = s->begun || s->cfg.warmup == 0;
+
+	s->begun = true;
+	if (timed)
+		direct_begin(s->load, s->cfg.iters, s->cfg.duration_ns, &s->measured);
+	else
+		direct_begin(s->load, s->cfg.warmup, 0, NULL);
+}
+
+/* A message in mid-run. What it asks for goes to @asked. */
+static int told(struct served *s, enum message type, json_t *body, enum message *asked)
+{
+	uint64_t cut_short = 0;
+	int rc = 0;
+
+	if (type == MSG_GO && s->load && direct_finished(s->load)) {
+		json_decref(body);
+		begin_load(s);
+		return 0;
+	}
 	if (type != MSG_START && type != MSG_STOP)
 		return control_bad_news(s->control, type, body);
+	*asked = type;
 	rc = messages_from_json(body, s->messages, s->cfg.qps);
+	if (!rc && s->load)
+		rc = control_uint(body, "cut_short", &cut_short);
+	if (cut_short)
+		direct_stop(s->load);
 	json_decref(body);
 	return rc;
 }
@@ -170,7 +218,9 @@ static int rest(struct served *s, int did)
 {
 	struct pollfd p = {.fd = s->control->fd, .events = POLLIN};
 
-	if (s->cfg.op != OP_SEND)
+	if (s->load)
+		return direct_rest(s->load, did);
+	if (!is_active(s))
 		poll(&p, 1, 100);
 	else if (did == 0 && s->watch.sleep)
 		return watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
@@ -187,7 +237,11 @@ static void note_cpu(struct served *s, int did)
 		s->cpu_end = cpu_time_ns();
 }
 
-/* From the client's START to its STOP. */
+static int work(struct served *s)
+{
+	return s->load ? direct_pass(s->load) : sink_pass(s->sink);
+}
+
 static int serve(struct served *s)
 {
 	enum message asked = 0, type;
@@ -195,13 +249,13 @@ static int serve(struct served *s)
 	int rc;
 
 	for (;;) {
-		int did = sink_pass(s->sink);
+		int did = work(s);
 
 		if (did < 0)
 			return did;
 		if (*s->runtime->stop)
 			return rxfer_fail(EINTR, "the server was told to stop");
-		if (asked && sink_caught_up(s->sink, s->messages)) {
+		if (asked && may_answer(s)) {
 			rc = answer(s, asked);
 			if (rc || asked == MSG_STOP)
 				return rc;
@@ -211,27 +265,48 @@ static int serve(struct served *s)
 		rc = rest(s, did);
 		if (rc)
 			return rc;
-		rc = watch_pass(&s->watch, (unsigned int)did, false, &type, &body);
-		if (rc == 1) {
-			rc = told(s, type, body);
-			asked = type;
-		}
+		rc = watch_pass(&s->watch, (unsigned int)did, s->load && direct_waits(s->load),
+				&type, &body);
+		if (rc == 1)
+			rc = told(s, type, body, &asked);
 		if (rc)
 			return rc;
 	}
+}
+
+static int let_client_leave(struct served *s)
+{
+	struct rxfer_wait wait = watch_wait(&s->watch);
+
+	return control_expect(s->control, MSG_CLOSED, NULL, &wait);
 }
 
 static void clean_up(struct served *s)
 {
 	for (uint64_t i = 0; i < s->nconns; i++)
 		rxfer_conn_close(s->conns[i]);
+	direct_free(s->load);
 	sink_free(s->sink);
 	rxfer_listener_close(s->listener);
-	area_drop(&s->target);
-	area_drop(&s->credit);
+	exposed_drop(&s->exposed);
 	rxfer_dev_close(s->dev);
 	free(s->conns);
 	free(s->messages);
+}
+
+/* Where our own I/Os go. */
+static int client_target(struct served *s, const json_t *body)
+{
+	struct layout layout;
+	int rc = target_from_json(body, &s->theirs);
+
+	layout_make(&s->cfg, &layout);
+	if (!rc && s->cfg.op != OP_SEND &&
+	    s->theirs.len < s->cfg.qps * s->cfg.depth * layout.target)
+		rc = rxfer_fail(EBADMSG,
+				"the client offers %llu bytes of memory, too few for this run",
+				(unsigned long long)s->theirs.len);
+	return rc;
 }
 
 static int serve_run(struct control *c, const struct peer *peer, const char *device,
@@ -240,10 +315,15 @@ static int serve_run(struct control *c, const struct peer *peer, const char *dev
 	struct served s = {.control = c, .runtime = runtime, .peer = peer};
 	int rc = config_from_json(body, &s.cfg, s.token);
 
+	s.roles = (struct roles){.issues = s.cfg.bidir, .receives = true};
+	if (!rc && s.cfg.bidir)
+		rc = client_target(&s, body);
 	if (!rc)
 		rc = prepare(&s, device);
 	if (!rc)
 		rc = serve(&s);
+	if (!rc && s.load)
+		rc = let_client_leave(&s);
 	if (rc && rc != -EREMOTEIO && rc != -ECONNRESET) {
 		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
 

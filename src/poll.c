@@ -175,6 +175,11 @@ int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 	return n;
 }
 
+bool rxfer_due(const struct rxfer_conn *conn)
+{
+	return rxfer_sq_posted(&conn->sq) > conn->sig.silent;
+}
+
 bool rxfer_idle(const struct rxfer_conn *conn)
 {
 	return conn->ring_tail == conn->ring_head && conn->drains == 0 && conn->notes == 0 &&

@@ -151,8 +151,8 @@ options_of_commands() {
 		n=$((n + 1))
 	done < <(options_of_help)
 	((n >= 6)) || { echo "only $n options with names were found"; return 1; }
-	[[ $(completed 'loopback --op=write,s') == write,send ]]
-	[[ $(completed 'loopback --op write,write') == '' ]]
+	[[ $(completed 'loopback --op=write,se') == write,send ]]
+	[[ $(completed 'loopback --op send,send') == '' ]]
 	[[ $(completed 'loopback --signal half,every:4,i') == 4,io ]] # bash takes a : for a word's end
 }
 

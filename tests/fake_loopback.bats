@@ -65,7 +65,8 @@ failed() {
 	done
 	loop 1 --op send -s 600 --frags 2 --strategy multi-wr -n 500 --depth 4 --signal all --warmup 0
 	rows "$out_file" 1 'f("sqe_per_io") == 2 && f("cqe_per_io") == 2'
-	counted bytes_sent $((300000 + 8 * $(sent_credits)))
+	counted bytes_sent 300000 # credits have no bytes
+	(($(sent_credits) >= 50))
 	counted rnr_waits 0
 	loop 1 --op write -s 600 --frags 3 --strategy per-io -n 500 --depth 4 --warmup 0
 	counted reg_mr 1501 # the target is one

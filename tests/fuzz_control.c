@@ -131,8 +131,9 @@ static void try_config(const json_t *body)
 		return;
 	}
 	FUZZ_CHECK(!cfg_check(&cfg, why, sizeof(why)));
-	FUZZ_CHECK(!conn_attr(&cfg, token, cfg.qps - 1, &attr));
 	layout_make(&cfg, &layout);
+	FUZZ_CHECK(
+		!conn_attr(&cfg, &layout, (struct roles){true, true}, token, cfg.qps - 1, &attr));
 	FUZZ_CHECK(layout.target >= cfg.size || cfg.op == OP_SEND);
 	sent = config_to_json(&cfg, token);
 	FUZZ_CHECK(!config_from_json(sent, &copy, again));

@@ -124,7 +124,8 @@ static void test_defaults(void **state)
 
 static const char *const wire[] = {
 	"duration", "frag-gap", "mode",	   "op",	"size",	    "frags",  "depth",	  "qps",
-	"verify",   "poll",	"timeout", "rnr-retry", "strategy", "signal", "sq-depth", "iters"};
+	"verify",   "poll",	"timeout", "rnr-retry", "strategy", "signal", "sq-depth", "iters",
+	"warmup",   "misalign", "inline",  "max-sge",	"post",	    "rate",   "bidir",	  "timing"};
 
 static bool is_wire(const char *name)
 {
@@ -297,7 +298,7 @@ static void test_print(void **state)
 	cfg_print(&c, OPT_RUN, text, sizeof(text));
 	assert_string_equal(text, "op=write size=4k signal=every:7 warmup=0 verify=yes");
 	cfg_print(&c, OPT_RUN | OPT_WIRE, text, sizeof(text));
-	assert_string_equal(text, "op=write size=4k signal=every:7 verify=yes");
+	assert_string_equal(text, "op=write size=4k signal=every:7 warmup=0 verify=yes");
 	cfg_print(&c, 0, text, sizeof(text));
 	assert_string_equal(text, "port=1 op=write size=4k signal=every:7 warmup=0 verify=yes");
 

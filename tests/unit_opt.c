@@ -114,7 +114,7 @@ static void test_all(void **state)
 		text_add(expected, sizeof(expected), "%s%s", i ? "," : "", rxfer_strategy_name(i));
 	assert_true(i > 1);
 	assert_prints(CMD_LOOPBACK, "--strategy all", expected);
-	assert_prints(CMD_LOOPBACK, "--op all", "--op read,write,send");
+	assert_prints(CMD_LOOPBACK, "--op all", "--op read,write,write-imm,send");
 	assert_prints(CMD_LOOPBACK, "--signal all,every:7", "--signal all,every:7"); /* a policy */
 	assert_refused(CMD_LOOPBACK, "--poll all",				     /* not swept */
 		       "--poll all: unknown; say one of busy, yield, event");
@@ -257,12 +257,12 @@ static const struct {
 	{CMD_LOOPBACK, "--warmup 1,2", "--warmup 1,2: not a number; say digits like 12"},
 	/* names */
 	{CMD_LOOPBACK, "--op raed",
-	 "--op raed: unknown; did you mean read? Say one of read, write, send, all"},
+	 "--op raed: unknown; did you mean read? Say one of read, write, write-imm, send, all"},
 	{CMD_LOOPBACK, "--op WRITE",
-	 "--op WRITE: unknown; did you mean write? Say one of read, write, send, all"},
+	 "--op WRITE: unknown; did you mean write? Say one of read, write, write-imm, send, all"},
 	{CMD_LOOPBACK, "--op rea",
-	 "--op rea: unknown; did you mean read? Say one of read, write, send, all"},
-	{CMD_LOOPBACK, "--op x", "--op x: unknown; say one of read, write, send, all"},
+	 "--op rea: unknown; did you mean read? Say one of read, write, write-imm, send, all"},
+	{CMD_LOOPBACK, "--op x", "--op x: unknown; say one of read, write, write-imm, send, all"},
 	{CMD_LOOPBACK, "--poll yeld",
 	 "--poll yeld: unknown; did you mean yield? Say one of busy, yield, event"},
 	{CMD_LOOPBACK, "--signal every", "--signal every: K is missing; say it like every:64"},

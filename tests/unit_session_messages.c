@@ -298,12 +298,21 @@ static const char *const count_names[] = {
 
 static void counts_travel(void **state)
 {
-	struct counts sent = {1, 2, 3, INT64_MAX, 5, 6, 7, 8, 0, 10}, got;
+	struct counts got, sent = {.sqe = 1,
+				   .posts = 2,
+				   .cqe = 3,
+				   .recv_cqe = INT64_MAX,
+				   .copied_bytes = 5,
+				   .passes = 6,
+				   .idle = 7,
+				   .sq_peak = 8,
+				   .cpu_ns = 10};
 	json_t *body = travel(counts_to_json(&sent));
 
 	(void)state;
-	assert_int_equal(sizeof(sent), 10 * sizeof(uint64_t)); /* a new member needs a name here */
+	assert_int_equal(sizeof(sent), 13 * sizeof(uint64_t)); /* a new member needs a name here */
 	memset(&got, 0xee, sizeof(got));
+	got.map_ns = got.unmap_ns = got.stall_ns = 0; /* the client's alone */
 	assert_int_equal(counts_from_json(body, &got), 0);
 	assert_memory_equal(&got, &sent, sizeof(got));
 	for (size_t i = 0; i < sizeof(count_names) / sizeof(count_names[0]); i++) {
@@ -324,19 +333,81 @@ static void counts_travel(void **state)
 
 static void attributes_of_a_qp(void **state)
 {
+	const struct roles client = {.issues = true}, server = {.receives = true};
 	struct rxfer_conn_attr attr;
+	struct layout layout;
 	struct cfg cfg;
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.op = OP_SEND;
 	cfg.rnr_retry = 3;
+	cfg.depth = 9;
+	cfg.inline_max = 64;
+	cfg.max_sge = 3;
+	cfg.post = POST_SINGLE;
+	cfg.timing = TIMING_PHASES;
 	snprintf(cfg.signal, sizeof(cfg.signal), "every:77");
-	assert_int_equal(conn_attr(&cfg, token, 16383, &attr), 0);
+	layout_make(&cfg, &layout);
+	assert_int_equal(conn_attr(&cfg, &layout, client, token, 16383, &attr), 0);
 	assert_int_equal(attr.index, 16383);
 	assert_int_equal(attr.rnr_retry, 3);
 	assert_memory_equal(attr.token, token, sizeof(token));
 	assert_string_equal(attr.sig->name, "every");
 	assert_int_equal(attr.sig_arg, 77);
+	assert_int_equal(attr.slots, 9);
+	assert_int_equal(attr.inline_max, 64);
+	assert_int_equal(attr.sge_max, 3);
+	assert_true(attr.post_single && attr.time_phases);
+	assert_int_equal(attr.rq_depth, CREDIT_RECVS);
+	assert_int_equal(conn_attr(&cfg, &layout, server, token, 1, &attr), 0);
+	assert_string_equal(attr.sig->name, "half");
+	assert_int_equal(attr.inline_max, 0);
+	assert_int_equal(attr.rq_depth, 18);
+}
+
+/* RECVs are for messages of data where they arrive, and for notes where they were sent from. */
+static void recvs_of_an_end(void **state)
+{
+	static const struct {
+		enum cfg_op op;
+		struct roles roles;
+		uint32_t recvs;
+	} cases[] = {
+		{OP_READ, {true, true}, 0},
+		{OP_WRITE, {false, true}, 0},
+		{OP_SEND, {true, false}, CREDIT_RECVS},
+		{OP_SEND, {false, true}, 32},
+		{OP_WRITE_IMM, {true, true}, 32 + CREDIT_RECVS},
+	};
+	struct layout layout;
+	struct cfg cfg;
+
+	(void)state;
+	cfg_init(&cfg);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cfg.op = cases[i].op;
+		layout_make(&cfg, &layout);
+		assert_int_equal(sink_recvs(&cfg, &layout, cases[i].roles), cases[i].recvs);
+	}
+}
+
+static void a_load_travels(void **state)
+{
+	struct load_result got, sent = {.ios = 7, .bytes = 1ull << 40, .start = 1000, .end = 4000};
+	json_t *body;
+
+	(void)state;
+	sent.peak = 1234.5678;
+	body = travel(load_to_json(&sent, json_object()));
+	assert_int_equal(load_from_json(body, &got), 0);
+	assert_int_equal(got.ios, 7);
+	assert_int_equal(got.bytes, 1ull << 40);
+	assert_int_equal(got.end - got.start, 3000);
+	assert_true(got.peak > 1234.56 && got.peak < 1234.57);
+	json_object_del(body, "ns");
+	assert_int_equal(load_from_json(body, &got), -EBADMSG);
+	json_decref(body);
 }
 
 int main(void)
@@ -355,6 +426,8 @@ int main(void)
 		cmocka_unit_test(messages_that_are_no_counts),
 		cmocka_unit_test(counts_travel),
 		cmocka_unit_test(attributes_of_a_qp),
+		cmocka_unit_test(recvs_of_an_end),
+		cmocka_unit_test(a_load_travels),
 	};
 
 	return cmocka_run_group_tests_name("unit_session_messages", tests, NULL, NULL);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Direct mode, the issuing half: its memory, slots and lanes, made before anything is timed. */
+#include <errno.h>
+#include <stdlib.h>
+#include "load_internal.h"
+
+static void init_slot(struct direct *d, uint64_t i)
+{
+	struct slot *s = &d->slots[i];
+
+	s->base = d->work.base + i * d->layout.slot;
+	s->frags = d->frags + i * d->cfg->frags;
+	layout_frags(d->cfg, s->base, s->frags);
+	s->remote = (struct rxfer_seg){
+		.addr = d->target->addr + i * d->layout.target + d->cfg->misalign,
+		.len = (uint32_t)d->cfg->size,
+		.key = d->target->key,
+	};
+}
+
+static void init_lane(struct direct *d, uint32_t qp)
+{
+	struct lane *lane = &d->lanes[qp];
+	uint32_t depth = (uint32_t)d->cfg->depth;
+
+	lane->conn = d->conns[qp];
+	lane->slots = d->slots + (size_t)qp * depth;
+	lane->free = d->free + (size_t)qp * depth;
+	lane->nfree = depth;
+	lane->credits = d->layout.recvs;
+	for (uint32_t i = 0; i < depth; i++) {
+		lane->free[i] = depth - 1 - i;
+		init_slot(d, (uint64_t)qp * depth + i);
+	}
+}
+
+static int make_areas(struct direct *d)
+{
+	uint64_t slots = d->cfg->qps * d->cfg->depth;
+	bool written = d->cfg->op == OP_WRITE || d->cfg->op == OP_WRITE_IMM;
+	int rc = area_make(d->dev, slots * d->layout.slot, RXFER_LOCAL, &d->work);
+
+	if (rc)
+		return rc;
+	return area_make(d->dev, d->cfg->verify && written ? slots * d->layout.target : 0,
+			 RXFER_FIXED, &d->check);
+}
+
+static int make_arrays(struct direct *d)
+{
+	size_t slots = d->cfg->qps * d->cfg->depth;
+
+	d->lanes = calloc(d->cfg->qps, sizeof(*d->lanes));
+	d->slots = calloc(slots, sizeof(*d->slots));
+	d->frags = calloc(slots * d->cfg->frags, sizeof(*d->frags));
+	d->free = calloc(slots, sizeof(*d->free));
+	if (!d->lanes || !d->slots || !d->frags || !d->free)
+		return rxfer_fail(ENOMEM, "out of memory for %zu I/Os in flight", slots);
+	return 0;
+}
+
+struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+			  struct rxfer_conn **conns, const struct target *target, struct sink *sink,
+			  struct watch *watch)
+{
+	struct direct *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		rxfer_fail(ENOMEM, "out of memory");
+		return NULL;
+	}
+	*d = (struct direct){.cfg = cfg,
+			     .layout = *layout,
+			     .dev = dev,
+			     .conns = conns,
+			     .target = target,
+			     .sink = sink,
+			     .watch = watch,
+			     .sends = op_takes_recvs(cfg),
+			     .finished = true};
+	if (make_areas(d) || make_arrays(d)) {
+		direct_free(d);
+		return NULL;
+	}
+	for (uint32_t qp = 0; qp < cfg->qps; qp++)
+		init_lane(d, qp);
+	return d;
+}
+
+void direct_free(struct direct *d)
+{
+	if (!d)
+		return;
+	area_drop(&d->work);
+	area_drop(&d->check);
+	free(d->lanes);
+	free(d->slots);
+	free(d->frags);
+	free(d->free);
+	free(d);
+}
