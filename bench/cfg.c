@@ -324,6 +324,8 @@ static int set(const struct opt *o, void *to, const char *text, char *why, unsig
 	case OPT_ENUM:
 	case OPT_NAME:
 		i = find_name(o, text);
+		if (i < 0 && opt_check(o, text, why, size))
+			return -EINVAL;
 		if (i < 0)
 			return unknown_name(o, text, why, size);
 		if (o->kind == OPT_NAME)

@@ -96,7 +96,8 @@ enum opt_commands {
  * @names:    OPT_ENUM: NULL-terminated
  * @list:     OPT_NAME: the i-th name, NULL behind the last
  * @suffix:   OPT_NAME: what follows the i-th name, "" or ":K"; NULL: nothing ever
- * @check:    OPT_NAME, OPT_TEXT: 0, or -EINVAL and the reason, without option and value
+ * @check:    OPT_NAME, OPT_TEXT: 0, or -EINVAL and the reason, without option and value; a name
+ * that is not in the list comes here too, and is unknown where the answer is 0
  * @arg:      for help: BYTES; @help: one line
  */
 struct opt {

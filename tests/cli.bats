@@ -152,9 +152,11 @@ usage_error() {
 	bench loopback --signal every
 	usage_error 'every'
 	bench loopback --signal every:0
-	usage_error 'every'
+	usage_error 'every:0: K is 0' 'take 1'
 	bench loopback --signal half:3
-	usage_error 'half:3'
+	usage_error 'half:3' 'say just half'
+	bench loopback --signal inferred
+	usage_error '--signal inferred' 'direct mode has no reply' '--mode rpc'
 	bench loopback --poll bussy
 	usage_error 'did you mean busy'
 	bench loopback --format cvs
