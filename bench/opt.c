@@ -156,6 +156,22 @@ static int no_value(struct parser *p, const struct opt *o)
 			  o->name, o->name, o->arg);
 }
 
+/* The value of what takes one: @joined to it, or the next word. NULL: there is none. */
+static const char *next_value(struct parser *p, const char *joined)
+{
+	if (!joined && p->next < p->argc && !is_option(p->argv[p->next]))
+		joined = p->argv[p->next++];
+	return joined && *joined ? joined : NULL;
+}
+
+/* In place of what was given before. */
+static int store(struct parser *p, const struct opt *o, const char *value)
+{
+	if (!(o->flags & OPT_MULTI))
+		drop_values(given_for(p->out, o));
+	return o->flags & OPT_SWEEP ? add_list(p, o, value) : add_value(p, o, value);
+}
+
 /* @value: what was joined to the option, "=value" or "-Xvalue"; NULL: nothing. */
 static int take(struct parser *p, const struct opt *o, const char *value)
 {
@@ -164,20 +180,85 @@ static int take(struct parser *p, const struct opt *o, const char *value)
 			return text_error(p->error, p->error_size,
 					  "--%s takes no value; say just --%s", o->name, o->name);
 		value = "yes";
-	} else if (!value) {
-		if (p->next == p->argc || is_option(p->argv[p->next]))
-			return no_value(p, o);
-		value = p->argv[p->next++];
+	} else {
+		value = next_value(p, value);
 	}
-	if (!*value)
+	if (!value)
 		return no_value(p, o);
 	if (o->kind == OPT_HELP) {
 		p->out->want_help = true;
 		return 0;
 	}
-	if (!(o->flags & OPT_MULTI))
-		drop_values(given_for(p->out, o));
-	return o->flags & OPT_SWEEP ? add_list(p, o, value) : add_value(p, o, value);
+	return store(p, o, value);
+}
+
+/*
+ * Aliases.
+ */
+
+/* "every:" before each element of "7,64"; what is empty stays so, to be refused. NULL: no memory.
+ */
+static char *prefixed(const char *prefix, const char *list)
+{
+	size_t elements = 1, size;
+	const char *s;
+	char *text;
+
+	for (s = list; *s; s++)
+		elements += *s == ',';
+	size = strlen(list) + elements * strlen(prefix) + 1;
+	text = calloc(1, size);
+	for (s = list; text; s++) {
+		size_t len = strcspn(s, ",");
+
+		snprintf(text + strlen(text), size - strlen(text), "%s%.*s%s", len ? prefix : "",
+			 (int)len, s, s[len] ? "," : "");
+		s += len;
+		if (!*s)
+			break;
+	}
+	return text;
+}
+
+/* The line so far is about the option: what was typed goes before it. */
+static int blame(struct parser *p, const struct opt_alias *a, const char *given)
+{
+	char clean[CLEAN_TEXT], line[CFG_TEXT * 2];
+
+	snprintf(line, sizeof(line), "%s", p->error);
+	return text_error(p->error, p->error_size, "-%c%s%s: %s", a->letter, given ? " " : "",
+			  given ? text_clean(given, clean, sizeof(clean)) : "", line);
+}
+
+static int take_given(struct parser *p, const struct opt_alias *a, const struct opt *o,
+		      const char *joined)
+{
+	const char *given = next_value(p, joined);
+	char *value;
+	int err;
+
+	if (!given)
+		return text_error(p->error, p->error_size,
+				  "-%c: its value is missing; say -%c %s for %s", a->letter,
+				  a->letter, a->arg, a->help);
+	value = prefixed(a->value, given);
+	err = value ? store(p, o, value) : out_of_memory(p);
+	free(value);
+	return err == -EINVAL ? blame(p, a, given) : err;
+}
+
+static int take_alias(struct parser *p, const struct opt_alias *a, const struct opt *o,
+		      const char *joined)
+{
+	int err;
+
+	if (a->arg)
+		return take_given(p, a, o, joined);
+	if (joined)
+		return text_error(p->error, p->error_size, "-%c takes no value; it is %s",
+				  a->letter, a->help);
+	err = store(p, o, a->value);
+	return err == -EINVAL ? blame(p, a, NULL) : err;
 }
 
 static int unknown_option(struct parser *p, const char *word, const char *name)
@@ -226,13 +307,21 @@ static const struct opt *find_long(const char *name, size_t len)
 	return NULL;
 }
 
-static const struct opt *find_letter(char letter)
+/* The option with that letter, or the one that an alias with that letter is about. */
+static const struct opt *find_letter(char letter, const struct opt_alias **alias)
 {
 	unsigned int i;
 
+	*alias = NULL;
 	for (i = 0; i < opt_table_count; i++)
 		if (opt_table[i].letter == letter)
 			return &opt_table[i];
+	for (i = 0; i < opt_aliases_count; i++) {
+		if (opt_aliases[i].letter != letter)
+			continue;
+		*alias = &opt_aliases[i];
+		return find_long(opt_aliases[i].option, strlen(opt_aliases[i].option));
+	}
 	return NULL;
 }
 
@@ -254,15 +343,20 @@ static int long_option(struct parser *p, const char *word)
 /* "-depth 4" would be the device "epth": a long name behind one dash is a slip, never a value. */
 static int short_option(struct parser *p, const char *word)
 {
-	const struct opt *o = find_letter(word[1]);
+	const struct opt_alias *alias;
+	const struct opt *o = find_letter(word[1], &alias);
+	const char *joined = word[2] ? word + 2 : NULL;
+	int err;
 
 	if (word[2] && find_long(word + 1, strcspn(word + 1, "=")))
 		return unknown_option(p, word, find_long(word + 1, strcspn(word + 1, "="))->name);
 	if (!o)
 		return unknown_option(p, word, word + 1);
-	if (!(o->commands & p->out->command))
-		return wrong_command(p, o);
-	return take(p, o, word[2] ? word + 2 : NULL);
+	if (!(o->commands & p->out->command)) {
+		err = wrong_command(p, o);
+		return alias ? blame(p, alias, NULL) : err;
+	}
+	return alias ? take_alias(p, alias, o, joined) : take(p, o, joined);
 }
 
 /*

@@ -68,10 +68,11 @@ enum opt_kind {
 
 /* "all" in a sweep stands for all names, unless that is a name of its own (--signal all). */
 enum opt_flags {
-	OPT_SWEEP = 1, /* takes a comma list; runs are the cross product */
-	OPT_WIRE = 2,  /* the server needs it too */
-	OPT_RUN = 4,   /* belongs to a run, so to `opts`; else it is about files and peers */
-	OPT_MULTI = 8, /* may be repeated, every text counts; in struct opts only */
+	OPT_SWEEP = 1,	   /* takes a comma list; runs are the cross product */
+	OPT_WIRE = 2,	   /* the server needs it too */
+	OPT_RUN = 4,	   /* belongs to a run, so to `opts`; else it is about files and peers */
+	OPT_MULTI = 8,	   /* may be repeated, every text counts; in struct opts only */
+	OPT_PERFTEST = 16, /* its letter is perftest's and means there what it means here */
 };
 
 /* opt.offset of what struct cfg does not hold. */
@@ -120,6 +121,26 @@ struct opt {
 extern const struct opt opt_table[];
 extern const unsigned int opt_table_count;
 
+/**
+ * struct opt_alias - a letter of perftest's for what is a value, or some, of an option here.
+ * @letter: no row of opt_table has it
+ * @option: the name of that option; whatever holds for it holds for the letter, such as that the
+ *          last one given counts
+ * @value:  what the letter stands for; with @arg: what goes before each value that is given to it
+ * @arg:    for help, as in struct opt; NULL: the letter takes no value
+ * @help:   what it is the same as
+ */
+struct opt_alias {
+	char letter;
+	const char *option;
+	const char *value;
+	const char *arg;
+	const char *help;
+};
+
+extern const struct opt_alias opt_aliases[];
+extern const unsigned int opt_aliases_count;
+
 /** struct opt_given - the values given for one option, owned; 0: the default holds. */
 struct opt_given {
 	unsigned int n;
@@ -139,10 +160,10 @@ struct opts {
 
 /**
  * opts_parse() - parse the words behind the sub-command.
- * -s 4k, -s4k, --size 4k, --size=4k, -- ends options; the last of a repeated option holds
- * (--output: all do). A value that begins with a dash must be a number or stand behind "=". Every
- * value is checked here (ranges, names, numbers); the rules between options are checked for each
- * run, by plan_make().
+ * -s 4k, -s4k, --size 4k, --size=4k, -- ends options; the last of a repeated option holds, aliases
+ * included (--output: all do). A value that begins with a dash must be a number or stand behind
+ * "=". Every value is checked here (ranges, names, numbers); the rules between options are checked
+ * for each run, by plan_make().
  * --help ends the parsing: what follows is not looked at, and HOST may be missing.
  * Returns 0; or -EINVAL (-ENOMEM) with @error one line: what is wrong, why, the nearest name or the
  * range, what to do. The line is printable ASCII, without a program prefix. Nothing to free then.

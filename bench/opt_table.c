@@ -161,15 +161,15 @@ static int output_check(const char *text, char *why, unsigned int size)
 
 /* clang-format off */
 const struct opt opt_table[] = {
-	{ "device", 'd', OPT_TEXT, AT(device), 0, ALL_COMMANDS, .check = device_check,
+	{ "device", 'd', OPT_TEXT, AT(device), OPT_PERFTEST, ALL_COMMANDS, .check = device_check,
 	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
-	{ "port", 'p', OPT_NUMBER, AT(port), 0, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
+	{ "port", 'p', OPT_NUMBER, AT(port), OPT_PERFTEST, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
 	  .arg = "PORT", .help = "TCP port of the control connection" },
 	{ "mode", 0, OPT_ENUM, AT(mode), SHARED, RUNS, .def = "direct", .names = mode_names,
 	  .arg = "MODE", .help = "load pattern" },
 	{ "op", 0, OPT_ENUM, AT(op), OPT_SWEEP | SHARED, RUNS, .def = "read", .names = op_names,
 	  .arg = "OP", .help = "what one I/O is" },
-	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED, RUNS, 1, 2 * GIB, "64k",
+	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 2 * GIB, "64k",
 	  .arg = "BYTES", .help = "bytes of one I/O" },
 	{ "frags", 0, OPT_NUMBER, AT(frags), OPT_SWEEP | SHARED, RUNS, 1, 1024, "1",
 	  .arg = "N", .help = "fragments that the memory of one I/O is in" },
@@ -177,26 +177,26 @@ const struct opt opt_table[] = {
 	  .arg = "BYTES", .help = "unused bytes between fragments (0: they adjoin)" },
 	{ "misalign", 0, OPT_SIZE, AT(misalign), OPT_SWEEP | SHARED, RUNS, 0, 4095, .def = NULL,
 	  .arg = "BYTES", .help = "buffers begin so far behind the begin of a page, at both ends" },
-	{ "inline", 'I', OPT_SIZE, AT(inline_max), OPT_SWEEP | SHARED, RUNS, 0, 64 * KIB, .def = NULL,
+	{ "inline", 'I', OPT_SIZE, AT(inline_max), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 64 * KIB, .def = NULL,
 	  .arg = "BYTES", .help = "work requests of up to so many bytes carry them (0: none do)" },
 	{ "max-sge", 0, OPT_NUMBER, AT(max_sge), OPT_SWEEP | SHARED, RUNS, 0, 1024, .def = NULL,
 	  .arg = "N", .help = "fragments that a work request gathers at most (0: the device's limit)" },
 	{ "post", 0, OPT_ENUM, AT(post), OPT_SWEEP | SHARED, RUNS, .def = "chain", .names = post_names,
 	  .arg = "HOW", .help = "work requests of an I/O: in one chain, or each by a call of its own" },
-	{ "depth", 't', OPT_NUMBER, AT(depth), OPT_SWEEP | SHARED, RUNS, 1, 65536, "16",
+	{ "depth", 't', OPT_NUMBER, AT(depth), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 65536, "16",
 	  .arg = "N", .help = "I/Os in flight per QP" },
 	{ "sq-depth", 0, OPT_NUMBER, AT(sq_depth), OPT_SWEEP | SHARED, RUNS, 0, MIB, .def = NULL,
 	  .arg = "N", .help = "send queue entries per QP (0: 2*N*depth+1, N = those of one I/O)" },
-	{ "qps", 'q', OPT_NUMBER, AT(qps), OPT_SWEEP | SHARED, RUNS, 1, 16384, "1",
+	{ "qps", 'q', OPT_NUMBER, AT(qps), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 16384, "1",
 	  .arg = "N", .help = "queue pairs" },
-	{ "iters", 'n', OPT_NUMBER, AT(iters), OPT_SWEEP | SHARED, RUNS, 0, 1000000000000ULL, "1000",
+	{ "iters", 'n', OPT_NUMBER, AT(iters), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 1000000000000ULL, "1000",
 	  .arg = "N", .help = "I/Os per QP (0, and the default with -D: no limit)" },
-	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | SHARED, RUNS, MS, 24 * HOUR, .def = NULL,
+	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, MS, 24 * HOUR, .def = NULL,
 	  .arg = "TIME", .help = "length of a run; with -n it ends at whichever comes first" },
 	{ "rate", 0, OPT_NUMBER, AT(rate), OPT_SWEEP | SHARED, RUNS, 0, 1000000000, .def = NULL,
 	  .arg = "N", .help = "start so many I/Os a second over all QPs, and count latency from when they "
 			      "were due (0: the next one starts when one is done)" },
-	{ "bidir", 'b', OPT_FLAG, AT(bidir), SHARED, RUNS,
+	{ "bidir", 'b', OPT_FLAG, AT(bidir), SHARED | OPT_PERFTEST, RUNS,
 	  .help = "both ends issue, on the same QPs" },
 	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
@@ -220,11 +220,21 @@ const struct opt opt_table[] = {
 	  .arg = "FORMAT", .help = "what is written to stdout" },
 	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, REPORTS, .check = output_check,
 	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
-	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, 0, ALL_COMMANDS,
+	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, OPT_PERFTEST, ALL_COMMANDS,
 	  .help = "show this" },
 };
 /* clang-format on */
 const unsigned int opt_table_count = sizeof(opt_table) / sizeof(opt_table[0]);
+
+/* perftest's letters for what is one value, or a list, of an option here. */
+const struct opt_alias opt_aliases[] = {
+	{'a', "size",
+	 "2,4,8,16,32,64,128,256,512,1k,2k,4k,8k,16k,32k,64k,128k,256k,512k,1m,2m,4m,8m", NULL,
+	 "--size with every power of two from 2 to 8m"},
+	{'Q', "signal", "every:", "K", "--signal every:K"},
+	{'e', "poll", "event", NULL, "--poll event"},
+};
+const unsigned int opt_aliases_count = sizeof(opt_aliases) / sizeof(opt_aliases[0]);
 
 /* The rules between options: true where the settings contradict each other. */
 

@@ -7,7 +7,8 @@
 # hand. tests/docs.bats holds it against the option table.
 
 # The options of PROGRAM COMMAND, one a line: letter, name, argument, and the values that have names;
-# "-" for what there is not. So "- --op OP,... read write send all", or "-h --help - ".
+# "-" for what there is not. So "- --op OP,... read write send all", "-h --help - ", or of a letter
+# that has no name of its own, "-Q - K,... ".
 _rxfer_bench_options() {
 	"$1" help "$2" 2>/dev/null | awk '
 	function names() {
@@ -25,8 +26,10 @@ _rxfer_bench_options() {
 		takes = substr(text, 7) ~ /^--[a-z-]+ [A-Z]+(,\.\.\.)?( |$)/
 		if (word[1] ~ /^--/)
 			print letter, word[1], takes ? word[2] : "-", names()
+		else if (text ~ /^  -. /)
+			print letter, "-", text ~ /^  -. [A-Z]/ ? word[1] : "-", ""
 	}
-	/^  (-.,|   ) --/ || /^$/ { option(); text = $0; next }
+	/^  (-.,|   ) --/ || /^  -. / || /^$/ { option(); text = $0; next }
 	{ sub(/^ +/, " "); text = text $0 }
 	END { option() }'
 }
@@ -88,7 +91,10 @@ _rxfer_bench_candidates() {
 		_rxfer_bench_option "${word#*=}" "${word%%=*}" "${word%%=*}=" <<<"$options"
 	elif ! _rxfer_bench_option "$word" "${!#}" '' <<<"$options"; then
 		case $word in
-		-*) compgen -W "$(awk '{ print $2; if ($1 != "-") print $1 }' <<<"$options")" -- "$word" ;;
+		-*)
+			compgen -W "$(awk '{ for (i = 1; i <= 2; i++) if ($i != "-") print $i }' \
+				<<<"$options")" -- "$word"
+			;;
 		*) [[ $3 != @(client|probe) ]] || compgen -A hostname -- "$word" ;;
 		esac
 	fi

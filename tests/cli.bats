@@ -108,6 +108,21 @@ usage_error() {
 	usage_error '--port' 'client' 'server'
 }
 
+@test "perftest's letters for values of options: the last holds, and what is wrong names both" {
+	bench loopback -Q 0
+	usage_error '-Q 0: --signal every:0: K is 0'
+	bench loopback -e -Q 64 --sq-depth 8
+	usage_error 'contradiction: --signal every:64, --sq-depth 8'
+	bench loopback -Q 64 --signal half -n 0
+	usage_error 'contradiction: --iters 0'
+	bench loopback -a --frags 3
+	usage_error 'contradiction: --frags 3, --size 2'
+	bench loopback -e1
+	usage_error '-e takes no value'
+	bench server -a
+	usage_error '-a: --size belongs to client and loopback'
+}
+
 @test "numbers that are none" {
 	local value
 	for value in x 4x 1.5 0x10 '' ' 4' 4k4 - -- 1e3 ∞ nan; do

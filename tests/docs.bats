@@ -24,7 +24,8 @@ section() {
 	awk -v name="$1" '/^\.S[hs] / { on = $0 ~ "^\\.S[hs] " name "$" } on' "$man"
 }
 
-# An option a line: "-s --size client,loopback [1..2g; default 64k]", sorted.
+# An option a line: "-s --size client,loopback [1..2g; default 64k]", an alias as "-e - client,loopback",
+# sorted.
 options_of_help() {
 	local command
 	for command in server client loopback devices probe; do
@@ -33,6 +34,9 @@ options_of_help() {
 				letter = substr($0, 3, 1) == "-" ? substr($0, 3, 2) : "-"
 				match($0, /--[a-z-]+/)
 				text = letter " " substr($0, RSTART, RLENGTH) " " command " "; text = text " " $0
+				next }
+			/^  -. / { if (text) print text; on = 1
+				text = substr($0, 3, 2) " - " command "  " $0
 				next }
 			/^$/ { on = 0 }
 			on { sub(/^ +/, " "); text = text $0 }
@@ -46,8 +50,9 @@ options_of_man() {
 	section Options | awk '
 		/^\.It Fl/ { if (text) print text
 			letter = $3 ~ /^.$/ ? "-" $3 : "-"
-			match($0, /Fl -[a-z-]+/)
-			text = letter " -" substr($0, RSTART + 3, RLENGTH - 3); commands = 1; next }
+			text = letter " -"
+			if (match($0, /Fl -[a-z-]+/)) text = text substr($0, RSTART + 3, RLENGTH - 3)
+			commands = 1; next }
 		text && /^\.Bq / { sub(/^\.Bq /, "")
 			if (commands) gsub(/, /, ","); else $0 = "[" $0 "]"
 			text = text " " $0; commands = 0 }
@@ -60,9 +65,11 @@ options_of_man() {
 	same options "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
 }
 
-# "-s --size" of each row of the option table, "- --op" where there is no letter, sorted.
+# "-s --size" of each row of the option table, "- --op" where there is no letter, "-e -" of an alias,
+# sorted.
 options_of_table() {
-	sed -n '/^const struct opt opt_table/,/^};/s/^\t{ "\([a-z-]*\)", \([^,]*\), OPT_.*/\2 --\1/p' \
+	sed -n -e '/^const struct opt opt_table/,/^};/s/^\t{ "\([a-z-]*\)", \([^,]*\), OPT_.*/\2 --\1/p' \
+		-e "/^const struct opt_alias/,/^};/s/^\t{\('.'\),.*/\1 -/p" \
 		"$top/bench/opt_table.c" | sed "s/^0 /- /; s/^'\(.\)'/-\1/" | sort
 }
 
@@ -70,6 +77,48 @@ options_of_table() {
 	options_of_table >"$BATS_TEST_TMPDIR/table"
 	options_of_help | sed 's/^\([^ ]* [^ ]*\) .*/\1/' >"$BATS_TEST_TMPDIR/help"
 	same "option table" "$BATS_TEST_TMPDIR/table" "$BATS_TEST_TMPDIR/help"
+}
+
+# What an alias is the same as, without markup: "-e --poll event".
+aliases_of_help() {
+	"$bench" loopback --help | sed -n 's/^  \(-.\) .*the same as \(--.*\)/\1 \2/p' | sort
+}
+
+aliases_of_man() {
+	section Options | awk '
+		/^\.It Fl .( |$)/ { letter = "-" $3; on = 0; next }
+		/^\.Bq / { if (text) print letter " " text; text = ""; on = 0 }
+		/^The same as$/ { on = 1; next }
+		on { gsub(/\.Fl -/, "--"); gsub(/ Cm/, ""); sub(/ ?\.$/, "")
+			text = text (text ? " " : "") $0 }' | sort
+}
+
+@test "each alias is in the man page as what it is in --help" {
+	aliases_of_help >"$BATS_TEST_TMPDIR/help"
+	aliases_of_man >"$BATS_TEST_TMPDIR/man"
+	same aliases "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+}
+
+# The letters that are perftest's, one a line, sorted.
+perftest_letters_of_help() {
+	local command
+	for command in server client loopback devices probe; do
+		"$bench" "$command" --help | sed -n 's/^These letters mean the same in perftest: //p'
+	done | tr ' ' '\n' | sort -u
+}
+
+@test "the letters that are perftest's are so in the man page, and in perftest" {
+	perftest_letters_of_help >"$BATS_TEST_TMPDIR/help"
+	section Options | sed -n '/^These letters mean the same/{n;s/^\.Fl \(.*\) \.$/\1/p}' |
+		sed 's/ , /\n/g' | sed 's/^/-/' | sort >"$BATS_TEST_TMPDIR/man"
+	same letters "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
+	command -v ib_send_bw >/dev/null || skip "there is no perftest to ask"
+	{ ib_send_bw --help || true; } 2>&1 | sed -n 's/^ *\(-.\), --.*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/theirs"
+	[[ -z $(comm -23 "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/theirs") ]] || {
+		echo "no letters of perftest:"
+		comm -23 "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/theirs"
+		return 1
+	}
 }
 
 # The values that --help gives for an option, one a line. "all" of a sweep is no name.
@@ -130,7 +179,7 @@ completed_options() {
 options_of_commands() {
 	options_of_help | awk '{ n = split($3, command, ",")
 		for (i = 1; i <= n; i++) {
-			print command[i], $2
+			if ($2 != "-") print command[i], $2
 			if ($1 != "-") print command[i], $1
 		} }' | sort
 }
@@ -164,6 +213,8 @@ options_of_commands() {
 	[[ $(completed "loopback -o $BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
 	[[ $(completed "loopback --output=$BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
 	[[ $(completed 'loopback --size ') == '' ]]
+	[[ $(completed 'loopback -Q ') == '' ]]
+	[[ $(completed 'loopback -e --pol') == --poll ]]
 	[[ $(completed 'frobnicate -') == '' ]]
 }
 

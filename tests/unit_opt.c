@@ -89,6 +89,53 @@ static void test_forms(void **state)
 		      "--device a --depth 1 --qps 2 --iters 3 --duration 4s");
 }
 
+#define POWERS "2,4,8,16,32,64,128,256,512,1k,2k,4k,8k,16k,32k,64k,128k,256k,512k,1m,2m,4m,8m"
+
+static void test_aliases(void **state)
+{
+	(void)state;
+	assert_prints(CMD_LOOPBACK, "-e", "--poll event");
+	assert_prints(CMD_LOOPBACK, "-a", "--size " POWERS);
+	assert_prints(CMD_LOOPBACK, "-Q 7", "--signal every:7");
+	assert_prints(CMD_CLIENT, "-Q7,1,64 -e node7",
+		      "--signal every:7,every:1,every:64 --poll event");
+	/* the last holds, by whatever name */
+	assert_prints(CMD_LOOPBACK, "-Q 7 --signal half", "--signal half");
+	assert_prints(CMD_LOOPBACK, "--signal half,all -Q 7 -Q 8", "--signal every:8");
+	assert_prints(CMD_LOOPBACK, "-a -s 4k", "--size 4k");
+	assert_prints(CMD_LOOPBACK, "-s 4k,3 -a", "--size " POWERS);
+	assert_prints(CMD_LOOPBACK, "-e --poll busy", "--poll busy");
+	assert_prints(CMD_LOOPBACK, "--poll busy -e -e", "--poll event");
+}
+
+static bool has_letter(char letter)
+{
+	unsigned int i;
+
+	for (i = 0; i < opt_table_count; i++)
+		if (opt_table[i].letter == letter)
+			return true;
+	return false;
+}
+
+/* No letter twice; each alias about an option there is; a mark only where there is a letter. */
+static void test_alias_table(void **state)
+{
+	unsigned int i, k;
+
+	(void)state;
+	assert_true(opt_aliases_count >= 3);
+	for (i = 0; i < opt_aliases_count; i++) {
+		assert_non_null(row(opt_aliases[i].option));
+		assert_false(has_letter(opt_aliases[i].letter));
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(opt_aliases[k].letter, opt_aliases[i].letter);
+	}
+	for (i = 0; i < opt_table_count; i++)
+		if (opt_table[i].flags & OPT_PERFTEST)
+			assert_int_not_equal(opt_table[i].letter, 0);
+}
+
 static void test_host(void **state)
 {
 	static const char *const good[] = {"node7", "192.0.2.7", "fe80::1%eth0", "a_b.example.org"};
@@ -281,6 +328,26 @@ static const struct {
 	 "--signal inferred: it takes an I/O's SQEs back at the peer's reply, and direct mode has no reply; it belongs to --mode rpc, which this version does not have yet; take io or half"},
 	{CMD_LOOPBACK, "--signal infer",
 	 "--signal infer: unknown; say one of all, io, every:K, half"},
+	/* aliases */
+	{CMD_LOOPBACK, "-Q 0",
+	 "-Q 0: --signal every:0: K is 0, so no work request would ask for a completion; take 1 (each of them) or more"},
+	{CMD_LOOPBACK, "-Q", "-Q: its value is missing; say -Q K for --signal every:K"},
+	{CMD_LOOPBACK, "-Q -e", "-Q: its value is missing; say -Q K for --signal every:K"},
+	{CMD_LOOPBACK, "-Q ''", "-Q: its value is missing; say -Q K for --signal every:K"},
+	{CMD_LOOPBACK, "-Q 4,x\n",
+	 "-Q 4,x?: --signal every:x?: K is no number of 1..1073741824; say it like every:64"},
+	{CMD_LOOPBACK, "-Q half",
+	 "-Q half: --signal every:half: K is no number of 1..1073741824; say it like every:64"},
+	{CMD_LOOPBACK, "-Q7,,8",
+	 "-Q 7,,8: --signal every:7,,every:8: an empty element; leave out the extra comma"},
+	{CMD_LOOPBACK, "-Q 7,",
+	 "-Q 7,: --signal every:7,: an empty element; leave out the extra comma"},
+	{CMD_LOOPBACK, "-Q 7,7", "-Q 7,7: --signal: every:7 is given twice; once is enough"},
+	{CMD_LOOPBACK, "-e1", "-e takes no value; it is --poll event"},
+	{CMD_LOOPBACK, "-a4k",
+	 "-a takes no value; it is --size with every power of two from 2 to 8m"},
+	{CMD_SERVER, "-Q 4",
+	 "-Q: --signal belongs to client and loopback, not to server; see rxfer-bench server --help"},
 	{CMD_LOOPBACK, "--signal every:07", "--signal every:07: K begins with a 0; leave it out"},
 	/* texts and operands */
 	{CMD_LOOPBACK, "-o a.xml",
@@ -373,6 +440,7 @@ static void test_too_many_values(void **state)
 static void check_help(unsigned int command)
 {
 	char *text, *line, wanted[64];
+	bool there;
 	size_t size;
 	unsigned int i;
 	FILE *out = open_memstream(&text, &size);
@@ -383,6 +451,17 @@ static void check_help(unsigned int command)
 		snprintf(wanted, sizeof(wanted), "--%s%s", opt_table[i].name,
 			 opt_table[i].arg ? " " : "");
 		assert_int_equal(!!strstr(text, wanted), !!(opt_table[i].commands & command));
+		if (!opt_table[i].letter)
+			continue;
+		snprintf(wanted, sizeof(wanted), " -%c", opt_table[i].letter);
+		there = strstr(strstr(text, "\nThese letters mean the same in perftest:"), wanted);
+		assert_int_equal(there, (opt_table[i].commands & command) &&
+						(opt_table[i].flags & OPT_PERFTEST));
+	}
+	for (i = 0; i < opt_aliases_count; i++) {
+		snprintf(wanted, sizeof(wanted), "\n  -%c ", opt_aliases[i].letter);
+		there = strstr(text, wanted);
+		assert_int_equal(there, !!(row(opt_aliases[i].option)->commands & command));
 	}
 	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
 		assert_true(strlen(line) <= 96);
@@ -415,6 +494,7 @@ static void random_word(char *word, struct prop *p)
 		":",	      "host",  "--",
 		"-h",	      "a.csv", "-",
 		"--strategy", "--s",   "99999999999999999999",
+		"-Q",	      "-e",    "-a",
 	};
 	const unsigned int last = sizeof(pieces) / sizeof(pieces[0]) - 1;
 	unsigned int n = prop_range(p, 0, 4);
@@ -477,6 +557,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_alias_table),
 		cmocka_unit_test(test_host),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_help_wanted),
