@@ -348,6 +348,8 @@ static int unknown_host(const char *host, int err)
 	char best[NI_MAXHOST] = "";
 	struct hostent *h;
 
+	if (err == EAI_SYSTEM)
+		return rxfer_fail(errno, "looking for host %s: %m", host);
 	sethostent(0);
 	while ((h = gethostent())) {
 		rxfer_nearest_try(&nearest, h->h_name);
@@ -406,6 +408,8 @@ int control_connect(struct control *c, const char *host, uint16_t port,
 	freeaddrinfo(all);
 	if (err == EINTR)
 		return rxfer_fail(EINTR, "interrupted");
+	if (err == EMFILE)
+		return rxfer_fail(err, "connecting to %s port %u: %s", host, port, strerror(err));
 	if (err)
 		return rxfer_fail(
 			err,

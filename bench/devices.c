@@ -10,9 +10,10 @@ static void print_device(const struct rxfer_dev_info *d)
 	printf("%-12s %-10s %-9s %-12s %-6s %-16s %s\n", d->name, d->driver[0] ? d->driver : "-",
 	       d->transport[0] ? d->transport : "-", d->state, d->netdev[0] ? d->netdev : "-",
 	       d->addr[0] ? d->addr : "-", d->software ? "software RDMA" : d->fw);
-	printf("%-12s mtu %u, max: qp %u, send entries %u, cqe %u, sge %u (read %u), reads in flight %u, mr %u, windows %u, message %llu\n",
-	       "", d->mtu, d->max_qp, d->max_qp_wr, d->max_cqe, d->max_sge, d->max_sge_rd,
-	       d->max_rd_atomic, d->max_mr, d->max_mw, (unsigned long long)d->max_msg_size);
+	printf("%-12s mtu %u, max: qp %u, send entries %u, cq %u, cqe %u, sge %u (read %u), reads in flight %u, mr %u, windows %u, message %llu\n",
+	       "", d->mtu, d->max_qp, d->max_qp_wr, d->max_cq, d->max_cqe, d->max_sge,
+	       d->max_sge_rd, d->max_rd_atomic, d->max_mr, d->max_mw,
+	       (unsigned long long)d->max_msg_size);
 }
 
 static void print_strategies(void)

@@ -67,6 +67,8 @@ static const char *remedy(int err)
 		return "it is closed; use --output FILE";
 	case ENOMEM:
 		return "free some memory";
+	case EMFILE:
+		return "raise the limit of open files (ulimit -n)";
 	default:
 		return "name an --output that you may write to";
 	}

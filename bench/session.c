@@ -159,6 +159,16 @@ int target_from_json(const json_t *body, struct target *t)
 	return 0;
 }
 
+void addr_text(const struct sockaddr_storage *addr, char *buf, unsigned int size)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+
+	inet_ntop(addr->ss_family,
+		  addr->ss_family == AF_INET ? (void *)&in->sin_addr : (void *)&in6->sin6_addr, buf,
+		  size);
+}
+
 json_t *ready_to_json(const struct ready *r)
 {
 	bool v4 = r->addr.ss_family == AF_INET;
@@ -167,8 +177,7 @@ json_t *ready_to_json(const struct ready *r)
 	char text[INET6_ADDRSTRLEN];
 	json_t *body;
 
-	inet_ntop(r->addr.ss_family, v4 ? (void *)&in->sin_addr : (void *)&in6->sin6_addr, text,
-		  sizeof(text));
+	addr_text(&r->addr, text, sizeof(text));
 	body = json_pack("{s:s,s:i}", "address", text, "port",
 			 (int)ntohs(v4 ? in->sin_port : in6->sin6_port));
 	target_to_json(&r->target, body);

@@ -46,6 +46,8 @@ struct ready {
 	struct sockaddr_storage addr;
 	struct target target;
 };
+/** addr_text() - the IP address, without the port; at least INET6_ADDRSTRLEN bytes. */
+void addr_text(const struct sockaddr_storage *addr, char *buf, unsigned int size);
 json_t *ready_to_json(const struct ready *r);
 int ready_from_json(const json_t *body, struct ready *r);
 

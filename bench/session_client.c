@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The client's side of a session: set one run up, drive it, and turn what was counted into a
  * result. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -191,10 +192,16 @@ static int check_limits(const struct run *run)
 			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
 			(unsigned long long)run->cfg->size, info->name,
 			(unsigned long long)info->max_msg_size);
-	if (run->cfg->qps > info->max_qp)
-		return rxfer_fail(EINVAL, "--qps %llu is more than %s has (max_qp %u)",
-				  (unsigned long long)run->cfg->qps, info->name, info->max_qp);
-	return 0;
+	return rxfer_dev_room(run->dev, run->cfg->qps, 1);
+}
+
+/* Is the server's address our device's own? Then its queues are taken from the same device. */
+static bool same_device(const struct run *run)
+{
+	char theirs[INET6_ADDRSTRLEN];
+
+	addr_text(&run->server.addr, theirs, sizeof(theirs));
+	return run->peer->same_machine && !strcmp(theirs, rxfer_dev_info(run->dev)->addr);
 }
 
 static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
@@ -219,6 +226,8 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 		rc = rxfer_fail(EBADMSG,
 				"the server offers %llu bytes of memory, too few for this run",
 				(unsigned long long)run->server.target.len);
+	if (!rc && same_device(run))
+		rc = rxfer_dev_room(run->dev, run->cfg->qps, 2);
 	return rc;
 }
 

@@ -128,6 +128,7 @@ static int read_info(struct ibv_context *verbs, struct rxfer_dev_info *info)
 	snprintf(info->fw, sizeof(info->fw), "%s", attr.fw_ver);
 	info->max_qp = attr.max_qp;
 	info->max_qp_wr = attr.max_qp_wr;
+	info->max_cq = attr.max_cq;
 	info->max_cqe = attr.max_cqe;
 	info->max_sge = attr.max_sge;
 	info->max_sge_rd = attr.max_sge_rd ? attr.max_sge_rd : attr.max_sge;
@@ -191,17 +192,21 @@ static bool note_addr(struct rxfer_dev_info *info, struct sockaddr_storage *out,
 	return true;
 }
 
-/* Fill in the addresses of @n devices, and look at the port that an address belongs to. */
-static void find_addrs(struct ibv_context **verbs, struct rxfer_dev_info *info,
-		       struct sockaddr_storage *addr, unsigned int n)
+/* Fill in the addresses of @n devices, and look at the port that an address belongs to. Or -errno.
+ */
+static int find_addrs(struct ibv_context **verbs, struct rxfer_dev_info *info,
+		      struct sockaddr_storage *addr, unsigned int n)
 {
 	struct rdma_event_channel *events = rdma_create_event_channel();
 	struct ifaddrs *all = NULL;
+	int rc = 0;
 	char name[64];
 	uint8_t port;
 
-	if (!events || getifaddrs(&all))
+	if (!events || getifaddrs(&all)) {
+		rc = rxfer_fail(errno, "looking for the devices' IP addresses: %m");
 		goto out;
+	}
 	for (struct ifaddrs *a = all; a; a = a->ifa_next) {
 		if (!usable(a))
 			continue;
@@ -214,6 +219,7 @@ static void find_addrs(struct ibv_context **verbs, struct rxfer_dev_info *info,
 out:
 	if (events)
 		rdma_destroy_event_channel(events);
+	return rc;
 }
 
 /* ---- Listing and opening ---- */
@@ -234,19 +240,24 @@ static struct ibv_context **get_contexts(unsigned int *n)
 static int describe(struct ibv_context **all, unsigned int n, struct rxfer_dev_info **info,
 		    struct sockaddr_storage **addr)
 {
+	int rc = -ENOMEM;
+
 	*info = calloc(n + 1, sizeof(**info));
 	*addr = calloc(n + 1, sizeof(**addr));
-	if (!*info || !*addr)
-		goto no_memory;
+	if (!*info || !*addr) {
+		rxfer_fail(ENOMEM, "out of memory while listing devices");
+		goto fail;
+	}
 	for (unsigned int i = 0; i < n; i++)
 		if (read_info(all[i], &(*info)[i]))
 			snprintf((*info)[i].state, sizeof((*info)[i].state), "no answer");
-	find_addrs(all, *info, *addr, n);
-	return 0;
-no_memory:
+	rc = n ? find_addrs(all, *info, *addr, n) : 0;
+	if (!rc)
+		return 0;
+fail:
 	free(*info);
 	free(*addr);
-	return rxfer_fail(ENOMEM, "out of memory while listing devices");
+	return rc;
 }
 
 int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n)
@@ -272,6 +283,12 @@ static int no_device(int err)
 	const struct dirent *entry;
 	char seen[64] = "";
 
+	if (!dir && errno == EMFILE)
+		err = EMFILE;
+	if (err == EMFILE && dir)
+		closedir(dir);
+	if (err == EMFILE)
+		return rxfer_fail(err, "looking for RDMA devices: %s", strerror(err));
 	while (dir && !seen[0] && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			snprintf(seen, sizeof(seen), "%.63s", entry->d_name);

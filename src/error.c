@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include "rxfer.h"
 
@@ -13,6 +16,23 @@ const char *rxfer_error(void)
 	return last_error[0] ? last_error : "no error was recorded";
 }
 
+/*
+ * Anything may lack a descriptor, and the remedy is the same for all of it. Once: a line that is
+ * passed on is worded again.
+ */
+static void name_file_limit(void)
+{
+	size_t used = strlen(last_error);
+	struct rlimit limit;
+
+	if (strstr(last_error, "ulimit -n") || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	snprintf(
+		last_error + used, sizeof(last_error) - used,
+		"; this process may have %llu open: raise that (ulimit -n; LimitNOFILE= in a systemd unit)",
+		(unsigned long long)limit.rlim_cur);
+}
+
 int rxfer_fail(int err, const char *format, ...)
 {
 	va_list args;
@@ -20,6 +40,8 @@ int rxfer_fail(int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
+	if (abs(err) == EMFILE)
+		name_file_limit();
 	if (err == 0) /* a library that failed without saying why must not look like a success */
 		err = EIO;
 	return err < 0 ? err : -err;

@@ -131,6 +131,9 @@ int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
 
 /* qp.c: queue pair, completion queue and accounts; needs conn->dev, reg, attr, id. */
 int rxfer_qp_create(struct rxfer_conn *conn);
+/* Words @err of a call that was to make one of its queues: with what limit it is likely to be. */
+int rxfer_queue_refused(const struct rxfer_conn *conn, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* cq.c */
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);

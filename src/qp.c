@@ -5,8 +5,11 @@
  * top.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "probe.h"
 #include "reg.h"
 
@@ -36,6 +39,44 @@ static void size_io(struct rxfer_conn *conn)
 	conn->later = extra.later;
 }
 
+/*
+ * Devices answer all kinds of "too much" alike. What is known is what went well before: where
+ * queues like these were had, it is their number that is too large, whoever has the others; else it
+ * may be their size. Many devices pin the memory of their queues, which has a limit of its own.
+ */
+static void likely_limit(const struct rxfer_conn *conn, char *buf, size_t size)
+{
+	struct rlimit limit;
+	int used;
+
+	if (conn->attr.index)
+		used = snprintf(
+			buf, size,
+			" after %u of them, so likely their number, other users' included: use --qps %u or less",
+			conn->attr.index, conn->attr.index);
+	else
+		used = snprintf(
+			buf, size,
+			"; it may be too large, or others have taken all: use a smaller --sq-depth or --depth");
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		snprintf(buf + used, size - (size_t)used,
+			 ", or raise the locked-memory limit of %.2f MiB (ulimit -l)",
+			 (double)limit.rlim_cur / 1048576);
+}
+
+int rxfer_queue_refused(const struct rxfer_conn *conn, int err, const char *format, ...)
+{
+	char what[256], limit[256] = "";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (err == ENOMEM || err == EINVAL || err == ENOSPC || err == EAGAIN)
+		likely_limit(conn, limit, sizeof(limit));
+	return rxfer_fail(err, "%s: %s%s", what, strerror(abs(err)), limit);
+}
+
 static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 {
 	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
@@ -51,9 +92,9 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	qp.cap.max_recv_sge = 1;
 	qp.cap.max_inline_data = conn->attr.inline_max;
 	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
-		rc = rxfer_fail(
-			errno,
-			"creating a queue pair on %s with %u send entries of %u SGEs and %u receive entries (max_qp_wr %u, max_qp %u): %m",
+		rc = rxfer_queue_refused(
+			conn, errno,
+			"creating a queue pair on %s with %u send entries of %u SGEs and %u receive entries (max_qp_wr %u, max_qp %u)",
 			conn->dev->info.name, depth, conn->sge_max, rq, conn->dev->info.max_qp_wr,
 			conn->dev->info.max_qp);
 		rxfer_cq_destroy(conn);
@@ -172,9 +213,10 @@ static int account(struct rxfer_conn *conn)
 	if (rc == -ERANGE)
 		return rxfer_fail(
 			EINVAL,
-			"--signal %s:%u asks for a completion every %u entries, but the send queue has %u: it would fill up first; use %s:%u or less, or a larger --sq-depth",
-			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth, a->sig->name,
-			conn->info.sq_depth);
+			"--signal %s:%u asks for a completion every %u entries, but the send queue has %u%s: it would fill up first; use %s:%u or less%s",
+			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth,
+			a->sq_depth ? "" : ", the most that the device takes", a->sig->name,
+			conn->info.sq_depth, a->sq_depth ? ", or a larger --sq-depth" : "");
 	if (rc)
 		return rxfer_fail(rc, "the send queue's account: %s", strerror(-rc));
 	return rxfer_sq_reserve(&conn->sq, 1); /* the drain WR's, for good */
@@ -228,4 +270,31 @@ int rxfer_qp_create(struct rxfer_conn *conn)
 	if (!rc)
 		rc = size_queues(conn);
 	return rc ? rc : account(conn);
+}
+
+/* One limit of the device on @qps queues of one kind for each of @ends ends; 0: it does not say. */
+static int check_room(const struct rxfer_dev *dev, uint64_t qps, unsigned int ends, uint32_t limit,
+		      const char *name, const char *what)
+{
+	char total[64] = "", remedy[96];
+
+	if (!limit || qps * ends <= limit)
+		return 0;
+	if (ends > 1)
+		snprintf(total, sizeof(total), ", %llu as both ends are on it",
+			 (unsigned long long)qps * ends);
+	if (limit >= ends)
+		snprintf(remedy, sizeof(remedy), "use --qps %u or less", limit / ends);
+	else
+		snprintf(remedy, sizeof(remedy), "take another device for one end");
+	return rxfer_fail(EINVAL, "--qps %llu is more than %s has (%s %u): each takes a %s%s; %s",
+			  (unsigned long long)qps, dev->info.name, name, limit, what, total,
+			  remedy);
+}
+
+int rxfer_dev_room(const struct rxfer_dev *dev, uint64_t qps, unsigned int ends)
+{
+	int rc = check_room(dev, qps, ends, dev->info.max_qp, "max_qp", "queue pair");
+
+	return rc ? rc : check_room(dev, qps, ends, dev->info.max_cq, "max_cq", "completion queue");
 }

@@ -62,7 +62,8 @@ struct rxfer_dev_info {
 	bool software; /* no hardware behind it */
 	int numa_node; /* -1: unknown */
 	uint32_t mtu;  /* bytes */
-	uint32_t max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_mr, max_mw, max_rd_atomic;
+	uint32_t max_qp, max_qp_wr, max_cq, max_cqe, max_sge, max_sge_rd, max_mr, max_mw;
+	uint32_t max_rd_atomic;
 	uint64_t max_msg_size, max_mr_size;
 };
 
@@ -87,6 +88,13 @@ struct rxfer_conn;
 int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **out);
 void rxfer_dev_close(struct rxfer_dev *dev);
 const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev);
+
+/**
+ * rxfer_dev_room() - could the device have @qps connections for each of @ends ends that are on it?
+ * A connection takes a queue pair and a completion queue. What others have in use is not known, so
+ * a yes is no promise. Returns 0, or -EINVAL with the limit, the numbers and what to do.
+ */
+int rxfer_dev_room(const struct rxfer_dev *dev, uint64_t qps, unsigned int ends);
 
 /* struct rxfer_dev_counts - registrations of this end, counted where they happen. */
 struct rxfer_dev_counts {

@@ -184,11 +184,11 @@ usage_error() {
 	bench loopback --frags 100 --size 64
 	usage_error '--frags 100' '--size 64'
 	bench loopback -n 0
-	usage_error '--iters' '--duration'
+	usage_error '--iters 0, --duration 0: ' 'give one of them'
 	bench loopback --signal every:64 --sq-depth 8
-	usage_error 'every:64' '--sq-depth 8'
+	usage_error '--signal every:64, --sq-depth 8: ' 'smaller K or a deeper queue'
 	bench loopback --size 2g --depth 65536 --qps 16384
-	usage_error 'memory'
+	usage_error '--size 2g, --frags 1, --frag-gap 4k, --depth 65536, --qps 16384: .*memory' 'make one smaller'
 }
 
 @test "the host" {
@@ -375,6 +375,72 @@ refuses() {
 	refuses 'JSON'
 	stand_in 'print $c pack("NnnN", 0x52584642, 1, 10, 21), qq({"reason":"\xc2\x9b31m no"}); $c->flush; sleep 5'
 	refuses ': \?\?31m no$'
+}
+
+@test "more queue pairs than the device has: which limit, and how many would do, before any is made" {
+	local limit what
+	on_double
+	export FAKEHCA_STATS=$BATS_TEST_TMPDIR/stats
+	for limit in 'max_qp queue pair' 'max_cq completion queue'; do
+		read -r limit what <<<"$limit"
+		FAKEHCA=$limit=4 quick --qps 5
+		complained 1 "--qps 5 is more than fake0 has \($limit 4\): each takes a $what; use --qps 4 or less\$"
+		rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /--qps 4 or less/'
+		grep -qx reg_mr=0 "$FAKEHCA_STATS"
+		FAKEHCA=$limit=4 quick --qps 3
+		complained 1 "$limit 4" '6 as both ends are on it; use --qps 2 or less$'
+		grep -qx posts=0 "$FAKEHCA_STATS"
+		FAKEHCA=$limit=4 quick --qps 2
+		ended 0
+		FAKEHCA=$limit=1 quick
+		complained 1 "$limit 1" '2 as both ends are on it; take another device for one end$'
+	done
+}
+
+@test "more queue pairs than the server's device has: the client is told" {
+	on_double
+	FAKEHCA=max_qp=4 serve
+	client --qps 5 -n 10 -s 64 --format csv
+	complained 1 '--qps 5 is more than fake0 has \(max_qp 4\)' 'use --qps 4 or less'
+	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /max_qp 4/'
+	serving
+	server_ends
+	FAKEHCA=max_cq=4 serve
+	client --qps 5 -n 10 -s 64 --format csv
+	complained 1 '--qps 5 is more than fake0 has \(max_cq 4\)'
+	server_ends
+}
+
+# What a device says it has, others may have taken.
+@test "a queue pair or completion queue that is refused: the numbers, the likely limit, the remedy" {
+	on_double
+	FAKEHCA=fail_create_qp=5,fail_create_qp_with=12 quick --qps 4 --sq-depth 20
+	complained 1 'queue pair on fake0 with 20 send entries' 'max_qp 1024' \
+		'memory after 2 of them, so likely their number' '--qps 2 or less'
+	FAKEHCA=fail_create_cq=5,fail_create_cq_with=22 quick --qps 4 --sq-depth 20
+	complained 1 'ibv_create_cq of 21 entries' 'max_cq 65536' 'after 2 of them' '--qps 2 or less'
+	FAKEHCA=fail_create_qp=1,fail_create_qp_with=12 quick --sq-depth 20
+	complained 1 'it may be too large, or others have taken all' '--sq-depth'
+	FAKEHCA=fail_create_qp=1,fail_create_qp_with=1 quick --sq-depth 20
+	complained 1 'Operation not permitted$'
+	FAKEHCA=max_cqe=8 quick --sq-depth 20
+	complained 1 'max_cqe 8' '--sq-depth 7 or less'
+	FAKEHCA=max_cqe=20 quick --op send
+	complained 1 '32 RECVs' 'max_cqe 20' '--depth'
+	FAKEHCA=sq_room=10 quick --signal every:20
+	complained 1 'the send queue has 10, the most that the device takes' 'use every:10 or less$'
+}
+
+@test "the limit of open files: named, wherever it is met; and no queue pair needs one" {
+	on_double
+	least_files 4 -s 64 -n 10 -o "$BATS_TEST_TMPDIR/x.csv"
+	((files > 6)) || fail "$files open files were enough"
+	with "prlimit --nofile=$files" loopback -d fake0 -s 64 -n 10 --format csv -o "$BATS_TEST_TMPDIR/x.csv" --qps 200
+	ended 0
+	with 'prlimit --nofile=4' client -d fake0 -p "$PORT" "$HOST"
+	complained 1 'ulimit -n'
+	with 'prlimit --nofile=4' server -d fake0 -p "$PORT"
+	complained 1 'ulimit -n'
 }
 
 @test "a size above what one message can carry, a queue too short for one I/O" {

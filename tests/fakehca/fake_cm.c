@@ -31,8 +31,12 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 
 	if (!channel)
 		return NULL;
-	fake_lock();
 	channel->verbs.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	if (channel->verbs.fd < 0) {
+		free(channel);
+		return NULL;
+	}
+	fake_lock();
 	fake_object_add(&channel->object, FAKE_EVENT_CHANNEL, release_channel);
 	fake_unlock();
 	return &channel->verbs;

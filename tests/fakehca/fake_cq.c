@@ -38,8 +38,14 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	if (channel) {
 		channel->verbs.context = context;
 		channel->verbs.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-		fake_object_add(&channel->object, FAKE_COMP_CHANNEL, release_channel);
+		err = channel->verbs.fd < 0 ? errno : 0;
 	}
+	if (channel && err) {
+		free(channel);
+		channel = NULL;
+	}
+	if (channel)
+		fake_object_add(&channel->object, FAKE_COMP_CHANNEL, release_channel);
 	fake_unlock();
 	errno = err ? err : errno;
 	return channel ? &channel->verbs : NULL;
@@ -161,6 +167,9 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
 	if (!err && (entries <= 0 || (uint32_t)entries > d->max_cqe))
 		err = fake_refuse(EINVAL, "ibv_create_cq: %d entries, max_cqe %u", entries,
 				  d->max_cqe);
+	if (!err && fake_context(context)->cqs >= d->max_cq)
+		err = fake_refuse(ENOMEM, "ibv_create_cq: %u CQs of %u", fake_context(context)->cqs,
+				  d->max_cq);
 	if (!err && vector)
 		err = fake_refuse(EINVAL, "ibv_create_cq: vector %d of 1", vector);
 	if (!err)
@@ -169,6 +178,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
 		cq->channel = (struct fake_comp_channel *)(void *)channel;
 		if (cq->channel)
 			cq->channel->users++;
+		fake_context(context)->cqs++;
 		cq->verbs.context = context;
 		cq->verbs.channel = channel;
 		cq->verbs.cq_context = cq_context;
@@ -201,6 +211,7 @@ int ibv_destroy_cq(struct ibv_cq *verbs)
 	}
 	if (cq->channel)
 		cq->channel->users--;
+	fake_context(verbs->context)->cqs--;
 	fake_object_del(&cq->object);
 out:
 	fake_unlock();

@@ -136,7 +136,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_wr = (int)d->max_qp_wr;
 	attr->max_sge = (int)d->max_sge;
 	attr->max_sge_rd = (int)d->max_sge_rd;
-	attr->max_cq = 65536;
+	attr->max_cq = (int)d->max_cq;
 	attr->max_cqe = (int)d->max_cqe;
 	attr->max_mr = (int)d->max_mr;
 	attr->max_pd = 65536;

@@ -37,7 +37,7 @@ struct fake_context {
 	struct ibv_device device;
 	struct verbs_context verbs;
 	const struct fake_device *config;
-	unsigned int qps;
+	unsigned int qps, cqs;
 };
 
 struct fake_pd {

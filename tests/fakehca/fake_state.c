@@ -35,6 +35,7 @@ void fake_device_init(struct fake_device *device, unsigned int i)
 		.mtu = 1024,
 		.max_qp = 1024,
 		.max_qp_wr = 16384,
+		.max_cq = 65536,
 		.max_cqe = 65536,
 		.max_sge = 30,
 		.max_sge_rd = 30,

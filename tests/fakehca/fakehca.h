@@ -65,7 +65,7 @@ struct fake_device {
 	uint32_t vendor_id;
 	bool iwarp, down;
 	uint32_t mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic, max_mr;
-	uint32_t max_msg_size, max_inline, sq_room;
+	uint32_t max_msg_size, max_inline, max_cq, sq_room;
 };
 
 /* struct fake_fault - the @nth such call from now on fails with @err. 0: none does. */

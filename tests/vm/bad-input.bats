@@ -136,6 +136,13 @@ address_is_back() {
 	rows "$out_file" 1 'f("sq_wanted") == 40961 && f("sq_depth") < 32767 && f("iterations") == 3'
 }
 
+@test "the limit of open files: named, wherever it is met; and no queue pair needs one" {
+	least_files 8 -s 64 -n 1 --warmup 0 # with less, libibverbs has a word of its own
+	((files > 8)) || fail "$files open files were enough"
+	with "prlimit --nofile=$files" loopback -d "$DEVICE" --format csv -s 64 -n 1 --warmup 0 --qps 40
+	ended 0
+}
+
 # CAP_IPC_LOCK lifts the limit, and root has it.
 limited() {
 	local kib=$1

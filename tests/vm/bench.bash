@@ -70,6 +70,21 @@ one_line() {
 	[[ $1 == 'rxfer-bench: '?* && $1 != *$'\n'* ]] || fail "not one line of complaint"
 }
 
+# least_files N ARG...: $files is the least limit of open files, from N on, with which loopback runs;
+# below it, each complaint names that limit, once.
+least_files() {
+	files=$1
+	shift
+	while true; do
+		with "prlimit --nofile=$files" loopback -d "$DEVICE" --format csv "$@"
+		[[ $status == 1 ]] || break
+		complained 1 'ulimit -n' || return 1
+		[[ $err != *'ulimit -n'*'ulimit -n'* ]] || fail "said twice" || return 1
+		((++files < 64)) || fail "64 files are not enough" || return 1
+	done
+	ended 0
+}
+
 # ---- rows ----
 
 # rows FILE N CONDITION: a CSV of N rows, for each of which the awk CONDITION holds; f("name") is a
