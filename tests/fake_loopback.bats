@@ -126,19 +126,3 @@ sent_credits() {
 	FAKEHCA=fail_create_cq=1,fail_create_cq_with=1 bench "${common[@]}"
 	failed 'ibv_create_cq|refused'
 }
-
-# hwloc cannot ask the CPU there, and says so.
-@test "no finding by valgrind" {
-	command -v valgrind >/dev/null || skip "there is no valgrind"
-	grep -qa __asan_init "$RXFER_BENCH" && skip "built with AddressSanitizer"
-	local -x HWLOC_COMPONENTS=-x86
-	local grind='valgrind -q --fair-sched=yes --error-exitcode=99 --leak-check=full'
-	grind+=' --errors-for-leak-kinds=definite'
-	with "$grind" loopback -d fake0 --op read,write,send --strategy all --frags 3 -s 700 -n 20 --depth 3 \
-		--verify --format csv
-	ended 0
-	rows "$out_file" 9 'f("status") == "ok"'
-	FAKEHCA=fail_wr=9,fail_wr_with=12 with "$grind" loopback -d fake0 --op write --strategy per-io \
-		--frags 3 -s 700 -n 20 --depth 3 --format csv
-	failed 'no longer answers'
-}
