@@ -189,6 +189,8 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "send queue entries per QP (0: 2*N*depth+1, N = those of one I/O)" },
 	{ "qps", 'q', OPT_NUMBER, AT(qps), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 16384, "1",
 	  .arg = "N", .help = "queue pairs" },
+	{ "rd-atomic", 0, OPT_NUMBER, AT(rd_atomic), OPT_SWEEP | SHARED, RUNS, 0, 255, .def = NULL,
+	  .arg = "N", .help = "READs in flight per QP (0: as many as both devices can)" },
 	{ "iters", 'n', OPT_NUMBER, AT(iters), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 1000000000000ULL, "1000",
 	  .arg = "N", .help = "I/Os per QP (0, and the default with -D: no limit)" },
 	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, MS, 24 * HOUR, .def = NULL,

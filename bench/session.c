@@ -342,6 +342,7 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr)
 {
 	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
+					 .rd_atomic = (uint32_t)cfg->rd_atomic,
 					 .index = (uint16_t)qp,
 					 .rq_depth = sink_recvs(cfg, layout, roles)};
 	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
@@ -350,6 +351,13 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	attr->slots = PASSIVE_SLOTS;
 	attr->shape = (struct rxfer_shape){RXFER_SEND, 1, 1, 0};
 	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
+}
+
+int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
+{
+	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic};
+
+	return rxfer_conn_check(dev, &attr);
 }
 
 /* ---- Memory for the peer ---- */

@@ -185,6 +185,7 @@ static void fill_result(const struct run *run, struct result *r)
 static int check_limits(const struct run *run)
 {
 	const struct rxfer_dev_info *info = rxfer_dev_info(run->dev);
+	int rc;
 
 	if (run->cfg->size > info->max_msg_size)
 		return rxfer_fail(
@@ -192,7 +193,8 @@ static int check_limits(const struct run *run)
 			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
 			(unsigned long long)run->cfg->size, info->name,
 			(unsigned long long)info->max_msg_size);
-	return rxfer_dev_room(run->dev, run->cfg->qps, 1);
+	rc = rxfer_dev_room(run->dev, run->cfg->qps, 1);
+	return rc ? rc : conn_possible(run->cfg, run->dev);
 }
 
 /* Is the server's address our device's own? Then its queues are taken from the same device. */

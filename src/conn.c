@@ -8,8 +8,8 @@
  * met (see other_event).
  *
  * READs in flight: initiator_depth and responder_resources are given by both sides, each the
- * minimum of what it can and what it was offered. Left at 0, a READ hangs without a word on some
- * devices.
+ * minimum of what it can, what it was asked for, and what it was offered. Left at 0, a READ hangs
+ * without a word on some devices.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -226,6 +226,23 @@ fail:
 	return rc;
 }
 
+int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *attr)
+{
+	if (attr->rd_atomic > dev->info.max_rd_atomic)
+		return rxfer_fail(
+			EINVAL,
+			"--rd-atomic %u is more than %s has: a queue pair sends and answers %u READs at a time (the smaller of max_qp_rd_atom and max_qp_init_rd_atom): use --rd-atomic %u or less",
+			attr->rd_atomic, dev->info.name, dev->info.max_rd_atomic,
+			dev->info.max_rd_atomic);
+	return 0;
+}
+
+/* READs in flight that we are ready for, before the peer has its say. */
+static uint32_t own_rd_atomic(const struct rxfer_conn *conn)
+{
+	return conn->attr.rd_atomic ? conn->attr.rd_atomic : conn->dev->info.max_rd_atomic;
+}
+
 /* Which of the two numbers holds; an offer of 0 means that the peer's stack did not say. */
 static uint8_t agree(uint32_t own, uint8_t offered)
 {
@@ -334,38 +351,49 @@ static int await_request(struct rxfer_listener *l, const struct rxfer_conn_attr 
 	return 0;
 }
 
+static int answer(struct rxfer_conn *conn, const struct rdma_conn_param *offered,
+		  const struct rxfer_wait *wait)
+{
+	uint32_t own = own_rd_atomic(conn);
+	struct rdma_conn_param param = {
+		.responder_resources = agree(own, offered->responder_resources),
+		.initiator_depth = agree(own, offered->initiator_depth),
+		.rnr_retry_count = conn->attr.rnr_retry,
+	};
+	int rc;
+
+	if (rdma_accept(conn->id, &param))
+		return rxfer_fail(errno, "rdma_accept on %s: %m", conn->dev->info.name);
+	rc = await(conn->dev, conn->id, RDMA_CM_EVENT_ESTABLISHED, wait,
+		   "the data connection to be established");
+	if (rc)
+		return rc;
+	conn->established = true;
+	note_rd_atomic(conn);
+	return 0;
+}
+
 int rxfer_accept(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
 		 const struct rxfer_wait *wait, struct rxfer_conn **out)
 {
-	struct rdma_conn_param offered, param = {0};
-	struct rxfer_dev *dev = l->dev;
+	struct rdma_conn_param offered;
 	struct rxfer_conn *conn;
 	struct rdma_cm_id *id;
-	int rc = await_request(l, attr, wait, &id, &offered);
+	int rc = rxfer_conn_check(l->dev, attr);
 
+	if (!rc)
+		rc = await_request(l, attr, wait, &id, &offered);
+	if (!rc)
+		rc = setup(l->dev, id, attr, &conn);
 	if (rc)
 		return rc;
-	rc = setup(dev, id, attr, &conn);
-	if (rc)
+	rc = answer(conn, &offered, wait);
+	if (rc) {
+		rxfer_conn_close(conn);
 		return rc;
-	param.responder_resources = agree(dev->info.max_rd_atomic, offered.responder_resources);
-	param.initiator_depth = agree(dev->info.max_rd_atomic, offered.initiator_depth);
-	param.rnr_retry_count = attr->rnr_retry;
-	if (rdma_accept(id, &param)) {
-		rc = rxfer_fail(errno, "rdma_accept on %s: %m", dev->info.name);
-		goto fail;
 	}
-	rc = await(dev, id, RDMA_CM_EVENT_ESTABLISHED, wait,
-		   "the data connection to be established");
-	if (rc)
-		goto fail;
-	conn->established = true;
-	note_rd_atomic(conn);
 	*out = conn;
 	return 0;
-fail:
-	rxfer_conn_close(conn);
-	return rc;
 }
 
 /* ---- The connecting side ---- */
@@ -394,7 +422,7 @@ static int shake_hands(struct rxfer_conn *conn, const struct rxfer_wait *wait)
 		.version = htons(CM_VERSION),
 		.index = htons(conn->attr.index),
 	};
-	uint8_t most = agree(conn->dev->info.max_rd_atomic, 0);
+	uint8_t most = agree(own_rd_atomic(conn), 0);
 	struct rdma_conn_param param = {
 		.private_data = &said,
 		.private_data_len = sizeof(said),
@@ -423,8 +451,10 @@ int rxfer_connect(struct rxfer_dev *dev, const struct sockaddr_storage *addr,
 {
 	struct rdma_cm_id *id;
 	struct rxfer_conn *conn;
-	int rc;
+	int rc = rxfer_conn_check(dev, attr);
 
+	if (rc)
+		return rc;
 	if (rdma_create_id(dev->events, &id, NULL, RDMA_PS_TCP))
 		return rxfer_fail(errno, "rdma_create_id: %m");
 	rc = resolve(dev, id, addr, wait);

@@ -177,6 +177,7 @@ struct rxfer_shape {
  * @time_phases: read the clock around map and unmap: rxfer_counts.map_ns, unmap_ns
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
+ * @rd_atomic: READs in flight that we offer to send and to answer; 0: as many as the device can
  * @token, @index: who this is, for the listener; see rxfer_accept()
  */
 struct rxfer_conn_attr {
@@ -191,6 +192,7 @@ struct rxfer_conn_attr {
 	const struct rxfer_sig_ops *sig;
 	uint32_t sig_arg;
 	uint8_t rnr_retry;
+	uint32_t rd_atomic;
 	uint8_t token[RXFER_TOKEN_BYTES];
 	uint16_t index;
 };
@@ -203,7 +205,7 @@ struct rxfer_conn_info {
 	uint32_t sqe_max;   /* what the device granted */
 	uint32_t sq_peak;   /* most SQEs posted at once */
 	uint32_t sge_per_wr;
-	uint32_t rd_atomic; /* READs in flight, as agreed */
+	uint32_t rd_atomic; /* READs in flight, as the QP has them */
 	uint64_t forced_signals;
 };
 
@@ -228,6 +230,13 @@ struct rxfer_listener;
 int rxfer_listen(struct rxfer_dev *dev, struct rxfer_listener **out);
 void rxfer_listener_addr(const struct rxfer_listener *l, struct sockaddr_storage *addr);
 void rxfer_listener_close(struct rxfer_listener *l);
+
+/**
+ * rxfer_conn_check() - can the device have such a connection at all? Looks at what @attr asks of
+ * the device, not at its queues. -EINVAL where it cannot. rxfer_accept() and rxfer_connect() begin
+ * with it; a caller may, too, before he goes to expense.
+ */
+int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *attr);
 
 /**
  * rxfer_accept() - wait for the connection that carries our token and index, reject all others.

@@ -15,6 +15,10 @@ load vm/bench
 LIMIT=60
 export FAKEHCA='' FAKEHCA_STATS=$BATS_TEST_TMPDIR/stats
 
+teardown() {
+	end_server
+}
+
 # The double counted that many of NAME.
 counted() {
 	grep -qx "$1=$2" "$FAKEHCA_STATS" || fail "not $1=$2" "$(<"$FAKEHCA_STATS")"
@@ -125,4 +129,23 @@ sent_credits() {
 	failed 'no way to the peer'
 	FAKEHCA=fail_create_cq=1,fail_create_cq_with=1 bench "${common[@]}"
 	failed 'ibv_create_cq|refused'
+}
+
+@test "READs in flight: as many as asked for, and no more than the device has" {
+	loop 4 --op read --rd-atomic 0,1,4,16 -s 2000 -n 100 --depth 20 --verify --poll yield
+	rows "$out_file" 4 'f("rd_atomic") == (f("opts") ~ /rd-atomic=/ ? \
+		substr(f("opts"), index(f("opts"), "rd-atomic=") + 10) + 0 : 16)'
+	FAKEHCA=max_rd_atomic=5 bench loopback -d fake0 --rd-atomic 6 -n 5 --format csv
+	failed '--rd-atomic 6 is more than fake0 has' '--rd-atomic 5 or less'
+}
+
+# The two doubles know nothing of each other, but the server looks at its device first, before it
+# registers any memory.
+@test "what the server's device cannot do reaches the client as the reason" {
+	local PORT=18517 HOST=127.0.0.1 DEVICE=fake0
+	FAKEHCA=max_rd_atomic=5,real_clock=1 serve
+	FAKEHCA=real_clock=1 client --rd-atomic 6 -n 5 --format csv
+	failed '--rd-atomic 6 is more than fake0 has' '--rd-atomic 5 or less'
+	server_ends
+	counted reg_mr 0
 }

@@ -302,6 +302,55 @@ static void reads_in_flight_are_agreed_upon(void **state)
 	engine_close(&e);
 }
 
+static void agreed(uint32_t asked, uint32_t server_asked, uint32_t got)
+{
+	struct rxfer_conn_info info;
+	struct engine e;
+
+	engine_open(&e, NULL, "global");
+	engine_attr(&e, &write_shape, 5, 0, "half");
+	e.client_attr.rd_atomic = asked;
+	e.server_attr.rd_atomic = server_asked;
+	assert_int_equal(engine_connect(&e), 0);
+	rxfer_conn_info(e.client, &info);
+	assert_int_equal(info.rd_atomic, got);
+	rxfer_conn_info(e.server, &info);
+	assert_int_equal(info.rd_atomic, got);
+	engine_close(&e);
+}
+
+static void reads_in_flight_as_asked_for(void **state)
+{
+	(void)state;
+	agreed(1, 1, 1);
+	agreed(4, 4, 4);
+	agreed(16, 16, 16);
+	agreed(0, 0, 16);
+	agreed(7, 3, 3); /* whoever is ready for less has the last word */
+	agreed(3, 7, 3);
+	agreed(0, 2, 2);
+}
+
+/* Refused before anybody is asked, and before anything is made. */
+static void more_reads_in_flight_than_there_are(void **state)
+{
+	struct rxfer_wait wait;
+	struct engine e;
+
+	(void)state;
+	engine_open(&e, NULL, "global");
+	engine_attr(&e, &write_shape, 5, 0, "half");
+	e.client_attr.rd_atomic = 17;
+	assert_int_equal(engine_connect(&e), -EINVAL);
+	engine_said("--rd-atomic 16 or less");
+	assert_int_equal(e.accepted, 1);
+	e.server_attr.rd_atomic = 255;
+	wait = engine_wait();
+	assert_int_equal(rxfer_accept(e.listener, &e.server_attr, &wait, &e.server), -EINVAL);
+	engine_said("--rd-atomic 255 is more than fake0 has");
+	engine_close(&e);
+}
+
 /* Whoever does not carry our token is turned away, and we go on waiting. */
 static void a_stranger_is_rejected(void **state)
 {
@@ -518,6 +567,8 @@ int main(void)
 		cmocka_unit_test(a_policy_that_would_overflow_the_queue),
 		cmocka_unit_test(credits_of_one_io),
 		cmocka_unit_test(reads_in_flight_are_agreed_upon),
+		cmocka_unit_test(reads_in_flight_as_asked_for),
+		cmocka_unit_test(more_reads_in_flight_than_there_are),
 		cmocka_unit_test(a_stranger_is_rejected),
 		cmocka_unit_test(a_request_that_comes_early),
 		cmocka_unit_test(the_server_cannot),
