@@ -7,23 +7,6 @@
 #include <string.h>
 #include "fakehca/ends.h"
 
-/* Both ends are made, b listens, a has a route and a QP. */
-static void almost(struct ends *e, const struct fake_config *config)
-{
-	struct fake_config defaults = ends_config();
-	struct ends_attr attr = ends_defaults();
-	struct sockaddr_storage addr;
-	int n;
-
-	fake_start(config ? config : &defaults);
-	*e = (struct ends){.devices = rdma_get_devices(&n)};
-	end_make(&e->a, e->devices[0], &attr);
-	end_make(&e->b, e->devices[0], &attr);
-	e->listener = ends_listen(&e->b, &addr);
-	ends_resolve(&e->a, &addr);
-	assert_int_equal(end_make_qp(&e->a, &attr), 0);
-}
-
 static struct rdma_conn_param param(void)
 {
 	static const char words[] = "who I am";
@@ -108,7 +91,7 @@ static void a_connection_is_made(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	assert_int_equal(connect_with(&e, p), 0);
 	assert_int_equal(fake_pending_requests(), 1);
 	assert_int_equal(rdma_get_cm_event(e.b.events, &ev), 0);
@@ -142,7 +125,7 @@ static void a_request_is_rejected(void **state)
 	struct rdma_cm_id *id;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	connect_with(&e, param());
 	id = ends_event(&e.b, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_int_equal(rdma_reject(id, NULL, 0), 0);
@@ -158,14 +141,14 @@ static void a_request_that_nobody_answers_is_rejected(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	connect_with(&e, param());
 	rdma_destroy_id(e.listener);
 	e.listener = NULL;
 	ends_event(&e.a, RDMA_CM_EVENT_REJECTED);
 	ends_close(&e, 0);
 
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	connect_with(&e, param());
 	id = ends_event(&e.b, RDMA_CM_EVENT_CONNECT_REQUEST);
 	rdma_destroy_id(e.listener);
@@ -182,7 +165,7 @@ static void accepting_who_has_given_up(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	connect_with(&e, p);
 	e.b.id = ends_event(&e.b, RDMA_CM_EVENT_CONNECT_REQUEST);
 	end_drop(&e.a);
@@ -197,7 +180,7 @@ static void nobody_listens(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	rdma_destroy_id(e.listener);
 	e.listener = NULL;
 	connect_with(&e, param());
@@ -212,7 +195,7 @@ static void too_many_wait_at_the_listener(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	addr = e.listener->route.addr.src_storage;
 	for (int i = 0; i < 4; i++) { /* as many as its backlog */
 		struct rdma_cm_id *id = e.a.id;
@@ -235,7 +218,7 @@ static void wrong_words_when_connecting(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	p.private_data_len = 57;
 	assert_int_equal(connect_with(&e, p), -1);
 	assert_int_equal(errno, EINVAL);
@@ -259,7 +242,7 @@ static void no_way_to_an_address(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	own = *(struct sockaddr_in *)&e.listener->route.addr.src_addr;
 	assert_int_equal(rdma_create_id(e.a.events, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&nowhere), -1);
@@ -280,7 +263,7 @@ static void a_port_that_is_down(void **state)
 	struct ends e;
 
 	(void)state;
-	almost(&e, NULL);
+	ends_almost(&e, NULL, NULL);
 	fake_live()->device[0].down = true;
 	connect_with(&e, param());
 	ends_event(&e.a, RDMA_CM_EVENT_UNREACHABLE);
@@ -350,7 +333,7 @@ static void qps_above_the_limits(void **state)
 	config.device[0].max_qp_wr = 100;
 	config.device[0].sq_room = 50;
 	config.device[0].max_qp = 1;
-	almost(&e, &config);
+	ends_almost(&e, &config, NULL);
 	rdma_destroy_qp(e.a.id);
 	attr.sq = 101;
 	assert_int_equal(qp_error(&e, &attr), EINVAL);

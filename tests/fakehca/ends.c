@@ -118,27 +118,35 @@ struct rdma_cm_id *ends_event(struct end *end, enum rdma_cm_event_type type)
 	return id;
 }
 
-void ends_open(struct ends *e, const struct fake_config *config, const struct ends_attr *attr)
+void ends_almost(struct ends *e, const struct fake_config *config, const struct ends_attr *attr)
 {
 	struct fake_config default_config = ends_config();
 	struct ends_attr default_attr = ends_defaults();
-	struct rdma_conn_param param;
 	struct sockaddr_storage addr;
 	int n;
 
 	fake_start(config ? config : &default_config);
 	attr = attr ? attr : &default_attr;
-	param = (struct rdma_conn_param){
-		.initiator_depth = attr->rd_atomic,
-		.responder_resources = attr->rd_atomic,
-		.rnr_retry_count = attr->rnr_retry,
-	};
 	*e = (struct ends){.devices = rdma_get_devices(&n)};
 	end_make(&e->a, e->devices[0], attr);
 	end_make(&e->b, e->devices[0], attr);
 	e->listener = ends_listen(&e->b, &addr);
 	ends_resolve(&e->a, &addr);
 	assert_int_equal(end_make_qp(&e->a, attr), 0);
+}
+
+void ends_open(struct ends *e, const struct fake_config *config, const struct ends_attr *attr)
+{
+	struct ends_attr default_attr = ends_defaults();
+	struct rdma_conn_param param;
+
+	attr = attr ? attr : &default_attr;
+	param = (struct rdma_conn_param){
+		.initiator_depth = attr->rd_atomic,
+		.responder_resources = attr->rd_atomic,
+		.rnr_retry_count = attr->rnr_retry,
+	};
+	ends_almost(e, config, attr);
 	assert_int_equal(rdma_connect(e->a.id, &param), 0);
 	e->b.id = ends_event(&e->b, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_int_equal(end_make_qp(&e->b, attr), 0);

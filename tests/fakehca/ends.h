@@ -45,7 +45,10 @@ struct ends {
 struct fake_config ends_config(void);
 struct ends_attr ends_defaults(void);
 
-/** ends_open() - start the double and connect. NULL: the defaults. */
+/** ends_almost() - start the double; a has a route and a QP, b listens. NULL: the defaults. */
+void ends_almost(struct ends *e, const struct fake_config *config, const struct ends_attr *attr);
+
+/** ends_open() - the same, and connect. */
 void ends_open(struct ends *e, const struct fake_config *config, const struct ends_attr *attr);
 
 /** ends_close() - in good order; then nothing is left, and there were @violations. */

@@ -224,15 +224,25 @@ void fake_id_del(struct fake_id *id)
 	fake_object_del(&id->object);
 }
 
+/* Its QP may be hidden. */
+static void check_qps(const struct fake_id *id)
+{
+	for (struct fake_object *o = fake.objects[FAKE_QP]; o; o = o->next) {
+		struct fake_qp *qp = FAKE_OF(o, struct fake_qp);
+
+		if (qp->id != id)
+			continue;
+		fake_violate("rdma_destroy_id: its QP is still there");
+		qp->id = NULL;
+	}
+}
+
 int rdma_destroy_id(struct rdma_cm_id *verbs)
 {
 	struct fake_id *id = (struct fake_id *)(void *)verbs;
 
 	fake_lock();
-	if (verbs->qp) {
-		fake_violate("rdma_destroy_id: its QP is still there");
-		((struct fake_qp *)(void *)verbs->qp)->id = NULL;
-	}
+	check_qps(id);
 	fake_conn_leave(id);
 	fake_id_del(id);
 	fake_unlock();
@@ -353,6 +363,7 @@ const char *rdma_event_str(enum rdma_cm_event_type event)
 		[RDMA_CM_EVENT_ROUTE_RESOLVED] = "route resolved",
 		[RDMA_CM_EVENT_ROUTE_ERROR] = "route error",
 		[RDMA_CM_EVENT_CONNECT_REQUEST] = "connect request",
+		[RDMA_CM_EVENT_CONNECT_RESPONSE] = "connect response",
 		[RDMA_CM_EVENT_CONNECT_ERROR] = "connect error",
 		[RDMA_CM_EVENT_UNREACHABLE] = "unreachable",
 		[RDMA_CM_EVENT_REJECTED] = "rejected",

@@ -5,14 +5,13 @@
  * What the two sides say of each other when they connect takes effect as in the kernel: either QP
  * sends as many READs as the other end is ready to answer, and is as patient with an empty receive
  * queue as the other end told it to be.
+ *
+ * An id that has a QP needs no help: it is moved to its states here. Whoever names a QP by number
+ * instead, with none at his id, moves it himself (fake_steps.c): before he accepts, or between the
+ * event CONNECT_RESPONSE and rdma_establish(), which is when the other end hears of it.
  */
 #include <netinet/in.h>
 #include "fake_internal.h"
-
-static struct fake_qp *qp_of(const struct fake_id *id)
-{
-	return (struct fake_qp *)(void *)id->verbs.qp;
-}
 
 static int fail_with(int err)
 {
@@ -108,6 +107,10 @@ static void request(struct fake_id *id, struct fake_id *listener)
 	passive->context = listener->context;
 	passive->listener = listener;
 	passive->peer = id;
+	if (id->context->config->ece_vendor) {
+		passive->remote_ece.vendor_id = id->context->config->ece_vendor;
+		passive->remote_ece.options = id->context->config->ece_options;
+	}
 	passive->state = FAKE_ID_REQUESTED;
 	passive->verbs.verbs = listener->verbs.verbs;
 	passive->verbs.port_num = 1;
@@ -135,13 +138,27 @@ static void start(struct fake_id *id)
 		request(id, listener);
 }
 
+/* The QP at the id, or the one made for it and hidden since, by its number. iWARP: none such. */
+static struct fake_qp *find_qp(struct fake_id *id, uint32_t number)
+{
+	if (id->verbs.qp || id->context->config->iwarp)
+		return fake_id_qp(id);
+	for (struct fake_object *o = fake.objects[FAKE_QP]; o && !id->lent; o = o->next) {
+		struct fake_qp *qp = FAKE_OF(o, struct fake_qp);
+
+		if (qp->id == id && qp->verbs.qp_num == number)
+			id->lent = qp;
+	}
+	return id->lent;
+}
+
 int rdma_connect(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
 {
 	struct fake_id *id = (struct fake_id *)(void *)verbs;
 	int err = 0;
 
 	fake_lock();
-	if (id->state != FAKE_ID_ROUTE || !verbs->qp)
+	if (id->state != FAKE_ID_ROUTE || !find_qp(id, param->qp_num))
 		err = fake_refuse(EINVAL, "rdma_connect: no route or no QP");
 	if (!err) {
 		id->said = *param;
@@ -161,28 +178,75 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* @qp may now send: its own side said @own, the other one @other. */
-static void open_qp(struct fake_qp *qp, struct fake_qp *peer, const struct rdma_conn_param *own,
-		    const struct rdma_conn_param *other)
+/* The id's QP may now send: its own side said @own, the other one @other. */
+static void open_qp(struct fake_id *id)
 {
+	const struct rdma_conn_param *own = &id->said, *other = &id->peer->said;
+	struct fake_qp *qp = fake_id_qp(id);
+
+	if (!id->verbs.qp)
+		return; /* its user has done so */
 	qp->verbs.state = IBV_QPS_RTS;
-	qp->peer = peer;
+	qp->access =
+		IBV_ACCESS_REMOTE_WRITE |
+		(other->initiator_depth ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0);
 	qp->rd_atomic = least(own->initiator_depth, other->responder_resources);
 	qp->peer_rd_atomic = own->responder_resources;
 	qp->rnr_retry = other->rnr_retry_count;
 }
 
-static void establish(struct fake_id *passive, const struct rdma_conn_param *param)
+/* More READs than the other end is ready for: it takes them for an attack, and fails. */
+static void check_reads(const struct fake_qp *qp, const struct fake_qp *peer)
+{
+	if (qp->rd_atomic > peer->peer_rd_atomic)
+		fake_violate("QP %u may have %u READs in flight, and its peer answers %u",
+			     qp->verbs.qp_num, qp->rd_atomic, peer->peer_rd_atomic);
+}
+
+static void establish(struct fake_id *active, struct fake_id *passive)
+{
+	struct fake_qp *a = fake_id_qp(active), *p = fake_id_qp(passive);
+
+	if (a && p) { /* else one of them is about to go */
+		a->peer = p;
+		p->peer = a;
+		check_reads(a, p);
+		check_reads(p, a);
+		p->mute = passive->context->config->iwarp;
+	}
+	active->state = passive->state = FAKE_ID_ACTIVE;
+	fake_cm_event(passive, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+}
+
+/* Whoever has his QP at the id has only to be told that all is done. */
+static void respond(struct fake_id *passive)
 {
 	struct fake_id *active = passive->peer;
 
-	open_qp(qp_of(active), qp_of(passive), &active->said, param);
-	open_qp(qp_of(passive), qp_of(active), param, &active->said);
-	qp_of(passive)->mute = passive->context->config->iwarp;
-	active->state = passive->state = FAKE_ID_ACTIVE;
 	passive->listener = NULL;
-	fake_cm_event(active, RDMA_CM_EVENT_ESTABLISHED, 0, param);
-	fake_cm_event(passive, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+	open_qp(passive);
+	open_qp(active);
+	if (!active->verbs.qp) {
+		active->state = FAKE_ID_RESPONDED;
+		passive->state = FAKE_ID_ACCEPTED;
+		active->remote_ece = passive->remote_ece;
+		active->remote_ece.options = fake_id_qp(passive)->ece_options;
+		fake_cm_event(active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &passive->said);
+		return;
+	}
+	fake_cm_event(active, RDMA_CM_EVENT_ESTABLISHED, 0, &passive->said);
+	establish(active, passive);
+}
+
+static int check_accept(struct fake_id *id, uint32_t qp_num)
+{
+	const struct fake_qp *qp = id->state == FAKE_ID_REQUESTED ? find_qp(id, qp_num) : NULL;
+
+	if (!qp)
+		return fake_refuse(EINVAL, "rdma_accept: no request or no QP");
+	if (!id->verbs.qp && qp->verbs.state != IBV_QPS_RTR && qp->verbs.state != IBV_QPS_RTS)
+		return fake_refuse(EINVAL, "rdma_accept: QP %u is not ready to receive", qp_num);
+	return 0;
 }
 
 int rdma_accept(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
@@ -193,17 +257,49 @@ int rdma_accept(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
 
 	fake_lock();
 	err = fake_fault(&fake.config.fail_accept);
-	if (!err && (id->state != FAKE_ID_REQUESTED || !verbs->qp))
-		err = fake_refuse(EINVAL, "rdma_accept: no request or no QP");
+	if (!err)
+		err = check_accept(id, param->qp_num);
 	if (!err)
 		err = check_param(id, &said);
+	if (!err)
+		id->said = said;
 	if (!err && id->peer) {
-		establish(id, &said);
+		respond(id);
 	} else if (!err) { /* it has given up meanwhile */
 		id->listener = NULL;
 		id->state = FAKE_ID_OVER;
 		fake_cm_event(id, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNRESET, NULL);
 	}
+	id->said.private_data = NULL;
+	fake_unlock();
+	return fail_with(err);
+}
+
+/* To say "ready" with a QP that cannot send yet is an error that only a hang would tell of. */
+static int check_establish(const struct fake_id *id)
+{
+	int err = fake_fault(&fake.config.fail_establish);
+
+	if (err)
+		return err;
+	if (id->verbs.qp)
+		return fake_refuse(EINVAL, "rdma_establish: the id has a QP");
+	if (id->state != FAKE_ID_RESPONDED)
+		return fake_refuse(EINVAL, "rdma_establish: nobody has answered");
+	if (!id->lent || id->lent->verbs.state != IBV_QPS_RTS)
+		return fake_refuse(EINVAL, "rdma_establish: no QP that is ready to send");
+	return 0;
+}
+
+int rdma_establish(struct rdma_cm_id *verbs)
+{
+	struct fake_id *id = (struct fake_id *)(void *)verbs;
+	int err;
+
+	fake_lock();
+	err = check_establish(id);
+	if (!err)
+		establish(id, id->peer);
 	fake_unlock();
 	return fail_with(err);
 }
@@ -261,7 +357,7 @@ int rdma_disconnect(struct rdma_cm_id *verbs)
 		err = fake_refuse(EINVAL, "rdma_disconnect: not connected");
 	} else {
 		if (verbs->qp)
-			fake_qp_fail(qp_of(id));
+			fake_qp_fail(fake_id_qp(id));
 		part(id);
 	}
 	fake_unlock();
@@ -289,7 +385,8 @@ void fake_conn_leave(struct fake_id *id)
 {
 	if (id->state == FAKE_ID_LISTENING)
 		drop_requests(id);
-	else if (id->state == FAKE_ID_REQUESTED)
+	else if (id->state == FAKE_ID_REQUESTED || id->state == FAKE_ID_RESPONDED ||
+		 id->state == FAKE_ID_ACCEPTED)
 		reject(id);
 	else if (id->state == FAKE_ID_ACTIVE)
 		part(id);

@@ -41,7 +41,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 	all.max_mtu = IBV_MTU_4096;
 	all.active_mtu = mtu_code(d->mtu);
 	all.max_msg_sz = d->max_msg_size;
-	all.link_layer = IBV_LINK_LAYER_ETHERNET;
+	all.link_layer = d->infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 	fake_unlock();
 	if (port != 1)
 		return EINVAL;

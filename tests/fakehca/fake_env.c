@@ -45,7 +45,8 @@ static const struct {
 	FAULT(fail_post_send),	     FAULT(fail_post_recv),	    FAULT(fail_reg_mr),
 	FAULT(fail_create_qp),	     FAULT(fail_create_cq),	    FAULT(fail_poll),
 	FAULT(fail_accept),	     FAULT(fail_resolve),	    FAULT(fail_wr),
-	DEVICE(max_cq, UINT),	     FAULT(fail_dereg_mr),
+	FAULT(fail_dereg_mr),	     FAULT(fail_modify_qp),	    FAULT(fail_establish),
+	DEVICE(infiniband, BOOL),    DEVICE(sl_told, UINT),	    DEVICE(max_cq, UINT),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)

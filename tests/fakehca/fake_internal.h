@@ -138,7 +138,9 @@ struct fake_qp {
 	struct ibv_qp_cap cap;
 	bool sig_all, mute, unplugged; /* mute: iWARP's passive side before it heard anything */
 	uint32_t rd_atomic, peer_rd_atomic, reads;
-	uint8_t rnr_retry, rnr_left;
+	unsigned int access; /* what the peer may do by this QP, whatever the keys say */
+	uint32_t ece_options;
+	uint8_t rnr_retry, rnr_left, sl;
 	bool rnr_waiting, halted; /* halted: a WR failed, nothing more is issued */
 	uint64_t rnr_due;
 
@@ -162,6 +164,8 @@ enum fake_id_state {
 	FAKE_ID_ROUTE,
 	FAKE_ID_CONNECTING,
 	FAKE_ID_REQUESTED, /* made by a connection request, not answered yet */
+	FAKE_ID_RESPONDED, /* has the peer's answer, and takes the last steps itself */
+	FAKE_ID_ACCEPTED,  /* has answered such a one */
 	FAKE_ID_ACTIVE,
 	FAKE_ID_OVER,
 };
@@ -184,7 +188,11 @@ struct fake_cm_event {
 	uint8_t private_data[FAKE_PRIVATE_MAX];
 };
 
-/* struct fake_id - @said: when it connected. @fetched: the user knows of this request. */
+/*
+ * struct fake_id - @said: when it connected, or accepted. @fetched: the user knows of this request.
+ * @lent: the QP, where its user named one by its number and moves it through its states.
+ * @remote_ece: what the other end said, or agreed to
+ */
 struct fake_id {
 	struct rdma_cm_id verbs;
 	struct fake_object object;
@@ -194,6 +202,8 @@ struct fake_id {
 	enum fake_id_state state;
 	int backlog;
 	bool fetched;
+	struct fake_qp *lent;
+	struct ibv_ece remote_ece;
 	struct rdma_conn_param said;
 };
 
@@ -323,5 +333,11 @@ static inline struct fake_id *fake_id_next(const struct fake_id *id)
 
 /* fake_conn.c: @id is being destroyed: tell whoever is at its other end. */
 void fake_conn_leave(struct fake_id *id);
+
+/* The QP of @id's connection: its own, or the one that it was lent. */
+static inline struct fake_qp *fake_id_qp(const struct fake_id *id)
+{
+	return id->verbs.qp ? (struct fake_qp *)(void *)id->verbs.qp : id->lent;
+}
 
 #endif

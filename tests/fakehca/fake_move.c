@@ -138,8 +138,9 @@ void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe)
 		return;
 	}
 	qp->peer->mute = false;
-	if (len && !fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, from, len,
-				   IBV_ACCESS_REMOTE_READ)) {
+	if (len && (!(qp->peer->access & IBV_ACCESS_REMOTE_READ) ||
+		    !fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, from, len,
+				    IBV_ACCESS_REMOTE_READ))) {
 		fail(sqe, IBV_WC_REM_ACCESS_ERR, true);
 		return;
 	}
@@ -234,7 +235,8 @@ static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, const uint8_
 
 	if (len == 0)
 		return true; /* nobody looks at the key of nothing */
-	if (!fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, to, len,
+	if (!(qp->peer->access & IBV_ACCESS_REMOTE_WRITE) ||
+	    !fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, to, len,
 			    IBV_ACCESS_REMOTE_WRITE)) {
 		fail(sqe, IBV_WC_REM_ACCESS_ERR, true);
 		return false;

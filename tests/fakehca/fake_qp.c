@@ -108,6 +108,9 @@ static void wire_up(struct fake_qp *qp, struct fake_id *id, struct ibv_pd *pd,
 		.state = IBV_QPS_INIT,
 		.qp_type = IBV_QPT_RC,
 	};
+	qp->ece_options = id->remote_ece.vendor_id == id->context->config->ece_vendor
+				  ? id->remote_ece.options & id->context->config->ece_options
+				  : 0;
 	qp->pd->users++;
 	qp->send_cq->users++;
 	qp->recv_cq->users++;
@@ -154,6 +157,7 @@ void rdma_destroy_qp(struct rdma_cm_id *verbs)
 	qp->recv_cq->users--;
 	qp->context->qps--;
 	verbs->qp = NULL;
+	((struct fake_id *)(void *)verbs)->lent = NULL;
 	fake_object_del(&qp->object);
 	fake_unlock();
 }
@@ -163,10 +167,15 @@ int ibv_query_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask,
 {
 	const struct fake_qp *qp = (const struct fake_qp *)(const void *)verbs;
 
+	int err;
+
 	(void)mask;
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
 	fake_lock();
+	err = fake_fault(&fake.config.fail_query_qp);
+	attr->ah_attr.sl = qp->sl & (uint8_t)qp->context->config->sl_told;
+	attr->qp_access_flags = qp->access;
 	attr->qp_state = attr->cur_qp_state = qp->verbs.state;
 	attr->max_rd_atomic = (uint8_t)qp->rd_atomic;
 	attr->max_dest_rd_atomic = (uint8_t)qp->peer_rd_atomic;
@@ -176,7 +185,7 @@ int ibv_query_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask,
 	init->recv_cq = qp->verbs.recv_cq;
 	init->qp_type = IBV_QPT_RC;
 	fake_unlock();
-	return 0;
+	return err;
 }
 
 /* ---- Entries that come back ---- */

@@ -43,6 +43,7 @@ void fake_device_init(struct fake_device *device, unsigned int i)
 		.max_mr = 65536,
 		.max_msg_size = 1u << 30,
 		.max_inline = 256,
+		.sl_told = 15,
 	};
 }
 

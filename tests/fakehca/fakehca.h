@@ -36,6 +36,8 @@
  *	a memory region deregistered while a WR that is not proven done names it
  *	a destroy in the wrong order (a CQ under a QP, a PD under regions, an id with unacknowledged
  *	events, ...), on which real libraries fail or wait for ever
+ *	a connection whose ends do not fit together: another peer's number, more READs in flight
+ *	than the other end answers, extensions that it did not agree to
  *	an SGE of length 0 (some NICs read it as 2^31 bytes)
  *	waiting for an event that nobody will send
  *
@@ -56,16 +58,20 @@
  * @addr:  of the interface, IPv4 or IPv6; NULL: none. getifaddrs() shows these and no others.
  * @iwarp: a READ's sink needs REMOTE_WRITE, no immediate data, and the connecting side must be the
  * first to send
+ * @infiniband: its link layer, instead of Ethernet
  * @down:  the port is
  * @sq_room: send entries that a QP really gets; more are refused with ENOMEM, whatever @max_qp_wr
  * promised (0: no such lie)
+ * @sl_told: the bits of a QP's service level that ibv_query_qp() tells; many RoCE drivers tell none
+ * @ece_vendor, @ece_options: extensions that two ends may agree on; vendor 0: it knows of none
  */
 struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
-	bool iwarp, down;
+	bool iwarp, infiniband, down;
 	uint32_t mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic, max_mr;
-	uint32_t max_msg_size, max_inline, max_cq, sq_room;
+	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
+	uint32_t ece_vendor, ece_options;
 };
 
 /* struct fake_fault - the @nth such call from now on fails with @err. 0: none does. */
@@ -114,6 +120,7 @@ struct fake_config {
 	struct fake_fault fail_post_send, fail_post_recv, fail_reg_mr, fail_dereg_mr;
 	struct fake_fault fail_create_qp, fail_create_cq, fail_alloc_pd, fail_channel;
 	struct fake_fault fail_poll, fail_notify, fail_resolve, fail_accept, fail_wr;
+	struct fake_fault fail_modify_qp, fail_query_qp, fail_establish;
 };
 
 /* struct fake_stats - counted where it happens, both ends together. */
