@@ -234,7 +234,7 @@ int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *
 			"--rd-atomic %u is more than %s has: a queue pair sends and answers %u READs at a time (the smaller of max_qp_rd_atom and max_qp_init_rd_atom): use --rd-atomic %u or less",
 			attr->rd_atomic, dev->info.name, dev->info.max_rd_atomic,
 			dev->info.max_rd_atomic);
-	return 0;
+	return rxfer_path_check(dev, attr->sl);
 }
 
 /* READs in flight that we are ready for, before the peer has its say. */
@@ -251,12 +251,14 @@ static uint8_t agree(uint32_t own, uint8_t offered)
 	return offered && offered < most ? offered : (uint8_t)most;
 }
 
-/* READs in flight as the QP really has them. */
-static void note_rd_atomic(struct rxfer_conn *conn)
+/* It stands. READs in flight and service level are noted as the QP really has them. */
+static void note_established(struct rxfer_conn *conn)
 {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
+	conn->established = true;
+	rxfer_path_note(conn);
 	if (!ibv_query_qp(conn->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
 		conn->info.rd_atomic = attr.max_rd_atomic;
 }
@@ -360,17 +362,21 @@ static int answer(struct rxfer_conn *conn, const struct rdma_conn_param *offered
 		.initiator_depth = agree(own, offered->initiator_depth),
 		.rnr_retry_count = conn->attr.rnr_retry,
 	};
-	int rc;
+	int rc = 0;
 
-	if (rdma_accept(conn->id, &param))
-		return rxfer_fail(errno, "rdma_accept on %s: %m", conn->dev->info.name);
-	rc = await(conn->dev, conn->id, RDMA_CM_EVENT_ESTABLISHED, wait,
-		   "the data connection to be established");
-	if (rc)
-		return rc;
-	conn->established = true;
-	note_rd_atomic(conn);
-	return 0;
+	if (conn->attr.sl) {
+		rxfer_path_hide(conn, &param);
+		rc = rxfer_path_ready(conn, &param);
+	}
+	if (!rc && rdma_accept(conn->id, &param))
+		rc = rxfer_fail(errno, "rdma_accept on %s: %m", conn->dev->info.name);
+	rxfer_path_show(conn);
+	if (!rc)
+		rc = await(conn->dev, conn->id, RDMA_CM_EVENT_ESTABLISHED, wait,
+			   "the data connection to be established");
+	if (!rc)
+		note_established(conn);
+	return rc;
 }
 
 int rxfer_accept(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
@@ -434,15 +440,18 @@ static int shake_hands(struct rxfer_conn *conn, const struct rxfer_wait *wait)
 	int rc;
 
 	memcpy(said.token, conn->attr.token, sizeof(said.token));
+	if (conn->attr.sl)
+		rxfer_path_hide(conn, &param);
 	if (rdma_connect(conn->id, &param))
 		return rxfer_fail(errno, "rdma_connect on %s: %m", conn->dev->info.name);
-	rc = await(conn->dev, conn->id, RDMA_CM_EVENT_ESTABLISHED, wait,
+	rc = await(conn->dev, conn->id,
+		   conn->hidden ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED, wait,
 		   "the peer to accept the data connection");
-	if (rc)
-		return rc;
-	conn->established = true;
-	note_rd_atomic(conn);
-	return 0;
+	if (!rc && conn->hidden)
+		rc = rxfer_path_establish(conn);
+	if (!rc)
+		note_established(conn);
+	return rc;
 }
 
 int rxfer_connect(struct rxfer_dev *dev, const struct sockaddr_storage *addr,
@@ -483,6 +492,7 @@ void rxfer_conn_close(struct rxfer_conn *conn)
 		return;
 	if (conn->established)
 		rdma_disconnect(conn->id);
+	rxfer_path_show(conn);
 	if (conn->id->qp)
 		rdma_destroy_qp(conn->id);
 	rxfer_xfer_destroy(conn);

@@ -91,6 +91,8 @@ struct rxfer_conn {
 	int broken; /* -errno of the first failure; its text is broken_why */
 	char broken_why[320];
 	bool established;
+	struct ibv_qp
+		*hidden; /* while we take the steps of the QP, which id->qp does not show then */
 
 	struct rxfer_counts counts;
 	struct rxfer_conn_attr attr;
@@ -134,6 +136,16 @@ int rxfer_qp_create(struct rxfer_conn *conn);
 /* Words @err of a call that was to make one of its queues: with what limit it is likely to be. */
 int rxfer_queue_refused(const struct rxfer_conn *conn, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* path.c: the service level; where one is asked for, the QP's steps in a hand-shake. */
+int rxfer_path_check(const struct rxfer_dev *dev, uint8_t sl);
+void rxfer_path_hide(struct rxfer_conn *conn, struct rdma_conn_param *param);
+void rxfer_path_show(struct rxfer_conn *conn); /* does nothing where it is not hidden */
+/* The hidden QP may receive and send. @answer: that we are about to give, or NULL. */
+int rxfer_path_ready(struct rxfer_conn *conn, const struct rdma_conn_param *answer);
+/* After the peer's answer: likewise, and tell it. Shows the QP, also in failure. */
+int rxfer_path_establish(struct rxfer_conn *conn);
+void rxfer_path_note(struct rxfer_conn *conn); /* what became of it, in conn->info */
 
 /* cq.c */
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);

@@ -178,6 +178,7 @@ struct rxfer_shape {
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
  * @rd_atomic: READs in flight that we offer to send and to answer; 0: as many as the device can
+ * @sl: service level of our QP, 0..15; 0: that of the path, which is up to rdma_cm
  * @token, @index: who this is, for the listener; see rxfer_accept()
  */
 struct rxfer_conn_attr {
@@ -193,6 +194,7 @@ struct rxfer_conn_attr {
 	uint32_t sig_arg;
 	uint8_t rnr_retry;
 	uint32_t rd_atomic;
+	uint8_t sl;
 	uint8_t token[RXFER_TOKEN_BYTES];
 	uint16_t index;
 };
@@ -206,6 +208,7 @@ struct rxfer_conn_info {
 	uint32_t sq_peak;   /* most SQEs posted at once */
 	uint32_t sge_per_wr;
 	uint32_t rd_atomic; /* READs in flight, as the QP has them */
+	int sl;		    /* service level, as the QP has it; -1: its driver does not say */
 	uint64_t forced_signals;
 };
 
@@ -233,8 +236,8 @@ void rxfer_listener_close(struct rxfer_listener *l);
 
 /**
  * rxfer_conn_check() - can the device have such a connection at all? Looks at what @attr asks of
- * the device, not at its queues. -EINVAL where it cannot. rxfer_accept() and rxfer_connect() begin
- * with it; a caller may, too, before he goes to expense.
+ * the device, not at its queues. -EINVAL, -EOPNOTSUPP where it cannot. rxfer_accept() and
+ * rxfer_connect() begin with it; a caller may, too, before he goes to expense.
  */
 int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *attr);
 
@@ -242,7 +245,8 @@ int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *
  * rxfer_accept() - wait for the connection that carries our token and index, reject all others.
  * rxfer_connect() - be that connection.
  * Both: -ETIMEDOUT, -ECANCELED, -EINTR as @wait says; -EMSGSIZE where N + 1 is above the depth;
- * -EINVAL, -ENOMEM where the device refuses the queues.
+ * -EINVAL, -ENOMEM where the device refuses the queues; -EOPNOTSUPP where the QP got another
+ * service level.
  */
 int rxfer_accept(struct rxfer_listener *l, const struct rxfer_conn_attr *attr,
 		 const struct rxfer_wait *wait, struct rxfer_conn **out);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "engine.h"
@@ -71,6 +72,39 @@ int engine_connect(struct engine *e)
 	fake_while_waiting(accept_it, e);
 	rc = rxfer_connect(e->cdev, &addr, &e->client_attr, &wait, &e->client);
 	fake_while_waiting(NULL, NULL);
+	return rc;
+}
+
+/* Two threads share the double's time, and one may get no CPU for a while. */
+static struct rxfer_wait patient_wait(void)
+{
+	struct rxfer_wait wait = engine_wait();
+
+	wait.deadline += 20ull * ENGINE_WAIT_NS;
+	return wait;
+}
+
+static void *accept_thread(void *arg)
+{
+	struct engine *e = arg;
+	struct rxfer_wait wait = patient_wait();
+
+	e->accepted = rxfer_accept(e->listener, &e->server_attr, &wait, &e->server);
+	snprintf(e->accept_error, sizeof(e->accept_error), "%s", e->accepted ? rxfer_error() : "");
+	return NULL;
+}
+
+int engine_connect_both(struct engine *e)
+{
+	struct rxfer_wait wait = patient_wait();
+	struct sockaddr_storage addr;
+	pthread_t server;
+	int rc;
+
+	rxfer_listener_addr(e->listener, &addr);
+	assert_int_equal(pthread_create(&server, NULL, accept_thread, e), 0);
+	rc = rxfer_connect(e->cdev, &addr, &e->client_attr, &wait, &e->client);
+	assert_int_equal(pthread_join(server, NULL), 0);
 	return rc;
 }
 

@@ -43,6 +43,12 @@ void engine_attr(struct engine *e, const struct rxfer_shape *shape, uint32_t slo
 /** engine_connect() - what rxfer_connect() returned. */
 int engine_connect(struct engine *e);
 
+/**
+ * engine_connect_both() - the same, with a thread of its own for the server: for a hand-shake in
+ * which either end waits for the other.
+ */
+int engine_connect_both(struct engine *e);
+
 /** engine_close() - connections, listener, devices; then nothing is left and nothing was violated.
  */
 void engine_close(struct engine *e);
