@@ -52,7 +52,8 @@ struct cfg {
 	uint64_t post;	     /* enum cfg_post */
 	uint64_t timing;     /* enum cfg_timing */
 	bool bidir;	     /* the server issues too */
-	uint64_t rd_atomic; /* READs in flight per QP; 0: as many as both devices can */
+	uint64_t rd_atomic;  /* READs in flight per QP; 0: as many as both devices can */
+	uint64_t sl;	     /* service level; 0: the path's own */
 	bool verify;
 };
 

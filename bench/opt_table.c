@@ -191,6 +191,8 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "queue pairs" },
 	{ "rd-atomic", 0, OPT_NUMBER, AT(rd_atomic), OPT_SWEEP | SHARED, RUNS, 0, 255, .def = NULL,
 	  .arg = "N", .help = "READs in flight per QP (0: as many as both devices can)" },
+	{ "sl", 'S', OPT_NUMBER, AT(sl), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 15, "0",
+	  .arg = "N", .help = "service level (0: the path's own)" },
 	{ "iters", 'n', OPT_NUMBER, AT(iters), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 1000000000000ULL, "1000",
 	  .arg = "N", .help = "I/Os per QP (0, and the default with -D: no limit)" },
 	{ "duration", 'D', OPT_TIME, AT(duration_ns), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, MS, 24 * HOUR, .def = NULL,

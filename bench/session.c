@@ -343,6 +343,7 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 {
 	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
 					 .rd_atomic = (uint32_t)cfg->rd_atomic,
+					 .sl = (uint8_t)cfg->sl,
 					 .index = (uint16_t)qp,
 					 .rq_depth = sink_recvs(cfg, layout, roles)};
 	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
@@ -355,7 +356,8 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
-	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic};
+	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic,
+					     .sl = (uint8_t)cfg->sl};
 
 	return rxfer_conn_check(dev, &attr);
 }

@@ -233,6 +233,13 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 	return rc;
 }
 
+/* Is it the peer who knows why? What failed on our side, he only knows the consequences of. */
+static bool peer_knows(int rc)
+{
+	return rc == -ECANCELED || rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -ETIMEDOUT ||
+	       rc == -EIO;
+}
+
 static int connect_all(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 {
 	const struct cfg *cfg = run->cfg;
@@ -248,7 +255,7 @@ static int connect_all(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 		rc = rxfer_connect(run->dev, &run->server.addr, &attr, &wait,
 				   &run->conns[run->nconns]);
 		if (rc)
-			return control_reason(run->control, rc);
+			return peer_knows(rc) ? control_reason(run->control, rc) : rc;
 	}
 	return 0;
 }

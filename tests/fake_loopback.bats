@@ -139,6 +139,26 @@ sent_credits() {
 	failed '--rd-atomic 6 is more than fake0 has' '--rd-atomic 5 or less'
 }
 
+@test "service levels: had, told, or refused" {
+	loop 18 --op read,write,send --sl 0,1,7 --qps 1,3 -s 2000 --frags 3 -n 60 --depth 5 --verify --poll yield
+	rows "$out_file" 18 'f("iterations") == 60 * f("qps") && f("rd_atomic") == 16'
+	FAKEHCA=sl_told=0 loop 1 --sl 5 -n 60
+	FAKEHCA=infiniband=1 loop 1 -S 15 -n 60
+	FAKEHCA=infiniband=1,sl_told=2 bench loopback -d fake0 --sl 5 -n 5 --format csv
+	failed '--sl 5: the queue pair on fake0 has service level 0 instead'
+	bench loopback -d fake0 --sl 8 -n 5 --format csv
+	failed '--sl 8 cannot be had on fake0' '8 priorities'
+	FAKEHCA=iwarp=1 bench loopback -d fake0 --sl 1 -n 5 --format csv
+	failed '--sl 1 cannot be had on fake0: it is iWARP'
+	FAKEHCA=fail_modify_qp=2,fail_modify_qp_with=22 bench loopback -d fake0 --sl 1 -n 5 --format csv
+	failed 'fake0 refuses to make the queue pair ready .RTR.'
+	# The client's own step: its words count, not those of the server that was left alone.
+	FAKEHCA=fail_modify_qp=5,fail_modify_qp_with=22 bench loopback -d fake0 --sl 1 -n 5 --format csv
+	failed 'fake0 refuses to make the queue pair ready .RTR.'
+	FAKEHCA=fail_establish=1,fail_establish_with=22 bench loopback -d fake0 --sl 1 -n 5 --format csv
+	failed 'rdma_establish on fake0'
+}
+
 # The two doubles know nothing of each other, but the server looks at its device first, before it
 # registers any memory.
 @test "what the server's device cannot do reaches the client as the reason" {

@@ -113,6 +113,7 @@ static void test_defaults(void **state)
 	assert_true(c.timeout_ns == 10000000000ULL);
 	assert_int_equal(c.rnr_retry, 7);
 	assert_int_equal(c.rd_atomic, 0);
+	assert_int_equal(c.sl, 0);
 	assert_int_equal(c.poll, POLL_BUSY);
 	assert_string_equal(c.format, "table");
 	assert_string_equal(c.signal, "half");
@@ -124,10 +125,10 @@ static void test_defaults(void **state)
 }
 
 static const char *const wire[] = {
-	"duration", "frag-gap", "mode",	   "op",	"size",	    "frags",  "depth",	  "qps",
-	"verify",   "poll",	"timeout", "rnr-retry", "strategy", "signal", "sq-depth", "iters",
-	"warmup",   "misalign", "inline",  "max-sge",	"post",	    "rate",   "bidir",	  "timing",
-	"rd-atomic"};
+	"duration", "frag-gap", "mode",	  "op",	       "size",	    "frags",	"depth",
+	"qps",	    "verify",	"poll",	  "timeout",   "rnr-retry", "strategy", "signal",
+	"sq-depth", "iters",	"warmup", "misalign",  "inline",    "max-sge",	"post",
+	"rate",	    "bidir",	"timing", "rd-atomic", "sl"};
 
 static bool is_wire(const char *name)
 {

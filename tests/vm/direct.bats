@@ -93,6 +93,27 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /max_qp_rd_atom/'
 }
 
+# rxe takes any and tells none. What is to be seen here is that our own way through the states of the
+# queue pairs makes the same connection as rdma_cm's: READs and WRITEs are let in, and all is freed.
+@test "--sl: a service level, on queue pairs that we make ready ourselves" {
+	local before
+	before=$(resources)
+	loop 16 --op all --sl 0,3 --qps 1,3 --rd-atomic 4 -s 9000 --frags 3 -n 40 --verify --rnr-retry 0
+	rows "$out_file" 16 'f("rd_atomic") == 4 && f("iterations") == 40 * f("qps")'
+	bench loopback -d "$DEVICE" --sl 8 -n 5 --format csv
+	complained 1 '--sl 8 cannot be had on '"$DEVICE" '8 priorities'
+	wait_until 5 same_resources "$before"
+}
+
+# bats test_tags=siw
+@test "--sl: iWARP has no service level, and the run says so" {
+	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
+	bench loopback -d siw0 --sl 0,3 -n 5 --format csv
+	complained 1 '--sl 3 cannot be had on siw0: it is iWARP'
+	rows "$out_file" 2 'f("opts") ~ /sl=3/ ? f("status") == "failed" && f("reason") ~ /iWARP/ \
+		: f("status") == "ok"'
+}
+
 # bats test_tags=siw
 @test "over iWARP as well" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
