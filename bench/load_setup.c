@@ -38,7 +38,7 @@ static int make_areas(struct direct *d)
 {
 	uint64_t slots = d->cfg->qps * d->cfg->depth;
 	bool written = d->cfg->op == OP_WRITE || d->cfg->op == OP_WRITE_IMM;
-	int rc = area_make(d->dev, slots * d->layout.slot, RXFER_LOCAL, &d->work);
+	int rc = area_make_io(d->dev, d->cfg, slots * d->layout.slot, RXFER_LOCAL, &d->work);
 
 	if (rc)
 		return rc;

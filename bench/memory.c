@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "memory.h"
 
 #define PAGE 4096u
@@ -64,39 +63,46 @@ static uint64_t memory_available(void)
 	return kib ? kib * 1024 : UINT64_MAX;
 }
 
-int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out)
+static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int rights,
+		struct area *out)
 {
 	int rc;
 
 	*out = (struct area){0};
 	if (len == 0)
 		return 0;
-	if (len > memory_available() / 4 * 3)
+	if (kind != MEM_HUGETLB && len > memory_available() / 4 * 3) /* that pool is another one */
 		return rxfer_fail(
 			ENOMEM,
 			"%.1f MiB of memory are needed at once and %.1f MiB are available: use less (--depth, --size, --qps)",
 			(double)len / 1048576, (double)memory_available() / 1048576);
+	rc = pages_map(kind, len, &out->pages);
+	if (rc)
+		return rc;
+	out->base = out->pages.base;
 	out->len = len;
-	out->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (out->base == MAP_FAILED) {
-		*out = (struct area){0};
-		return rxfer_fail(ENOMEM,
-				  "no %.1f MiB of memory: use less (--depth, --size, --qps)",
-				  (double)len / 1048576);
-	}
-	memset(out->base, 0, len); /* every page is there before any clock runs */
 	rc = rxfer_mem_add(dev, out->base, len, rights, &out->mem);
 	if (rc) {
-		munmap(out->base, len);
+		pages_unmap(&out->pages);
 		*out = (struct area){0};
 	}
 	return rc;
 }
 
+int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out)
+{
+	return make(dev, MEM_ANON, len, rights, out);
+}
+
+int area_make_io(struct rxfer_dev *dev, const struct cfg *cfg, size_t len, unsigned int rights,
+		 struct area *out)
+{
+	return make(dev, cfg->mem, len, rights, out);
+}
+
 void area_drop(struct area *a)
 {
 	rxfer_mem_del(a->mem);
-	if (a->base)
-		munmap(a->base, a->len);
+	pages_unmap(&a->pages);
 	*a = (struct area){0};
 }

@@ -7,6 +7,7 @@
 #define BENCH_MEMORY_H
 
 #include "opt.h"
+#include "pages.h"
 #include "rxfer.h"
 
 /**
@@ -47,10 +48,16 @@ struct area {
 	char *base;
 	size_t len;
 	struct rxfer_mem *mem;
+	struct pages pages;
 };
 
-/** area_make() - 0 or -errno; nothing is left in failure. @len 0: an empty area. */
+/**
+ * area_make() - of plain pages; area_make_io() - for the bytes of I/Os, of the pages that --mem
+ * asks for. 0 or -errno; nothing is left in failure. @len 0: an empty area.
+ */
 int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out);
+int area_make_io(struct rxfer_dev *dev, const struct cfg *cfg, size_t len, unsigned int rights,
+		 struct area *out);
 void area_drop(struct area *a);
 
 #endif

@@ -15,6 +15,7 @@
 
 enum cfg_mode { MODE_DIRECT };
 enum cfg_op { OP_READ, OP_WRITE, OP_WRITE_IMM, OP_SEND };
+enum cfg_mem { MEM_ANON, MEM_THP, MEM_HUGETLB };
 enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
 enum cfg_post { POST_CHAIN, POST_SINGLE };
 enum cfg_timing { TIMING_OFF, TIMING_IO, TIMING_PHASES };
@@ -34,6 +35,7 @@ struct cfg {
 	uint64_t mode; /* enum cfg_mode */
 	uint64_t op;   /* enum cfg_op */
 	uint64_t poll; /* enum cfg_poll */
+	uint64_t mem;  /* enum cfg_mem */
 	uint64_t size; /* bytes of an I/O */
 	uint64_t frags;
 	uint64_t frag_gap; /* bytes between fragments */

@@ -29,6 +29,7 @@
 
 static const char *const mode_names[] = {"direct", NULL};
 static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
+static const char *const mem_names[] = {"anon", "thp", "hugetlb", NULL};
 static const char *const poll_names[] = {"busy", "yield", "event", NULL};
 static const char *const post_names[] = {"chain", "single", NULL};
 static const char *const timing_names[] = {"off", "io", "phases", NULL};
@@ -202,6 +203,8 @@ const struct opt opt_table[] = {
 			      "were due (0: the next one starts when one is done)" },
 	{ "bidir", 'b', OPT_FLAG, AT(bidir), SHARED | OPT_PERFTEST, RUNS,
 	  .help = "both ends issue, on the same QPs" },
+	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .names = mem_names,
+	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
 	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "pages.h"
 #include "probing.h"
 #include "stats.h"
 
@@ -62,21 +63,6 @@ static void *map(size_t len, enum backing backing)
 static int no_memory(size_t len)
 {
 	return rxfer_fail(ENOMEM, "out of memory for %zu bytes to register", len);
-}
-
-/* Of the default size, in bytes; 0 where the kernel has none. */
-static size_t huge_page_size(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib = 0;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return (size_t)kib * 1024;
 }
 
 /* ---- Samples ---- */
@@ -203,10 +189,13 @@ static int measure_plain(struct probe *p, enum backing backing, const char *vari
 static int measure_huge(struct probe *p)
 {
 	struct line l = {.variant = "huge pages"};
-	size_t huge = huge_page_size();
+	struct huge_pool pool;
 	char why[160];
+	size_t huge;
 	void *base;
 
+	huge_pool_read(&pool);
+	huge = pool.size;
 	if (!huge || huge > bytes_max() / 2) {
 		add_none(p, l.variant,
 			 huge ? "the kernel's huge pages are too large"

@@ -382,10 +382,10 @@ int exposed_make(const struct cfg *cfg, const struct layout *layout, struct role
 	*out = (struct exposed){0};
 	if (!roles.receives)
 		return 0;
-	rc = area_make(dev, send ? recvs * layout->message : 0, RXFER_FIXED, &out->recv);
+	rc = area_make_io(dev, cfg, send ? recvs * layout->message : 0, RXFER_FIXED, &out->recv);
 	if (!rc)
-		rc = area_make(dev, send ? 0 : slots * layout->target, target_rights(cfg),
-			       &out->target);
+		rc = area_make_io(dev, cfg, send ? 0 : slots * layout->target, target_rights(cfg),
+				  &out->target);
 	if (!rc && cfg->op == OP_READ && cfg->verify)
 		pattern_fill(out->target.base, out->target.len, 0, 0);
 	return rc;

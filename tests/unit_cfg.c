@@ -128,7 +128,7 @@ static const char *const wire[] = {
 	"duration", "frag-gap", "mode",	  "op",	       "size",	    "frags",	"depth",
 	"qps",	    "verify",	"poll",	  "timeout",   "rnr-retry", "strategy", "signal",
 	"sq-depth", "iters",	"warmup", "misalign",  "inline",    "max-sge",	"post",
-	"rate",	    "bidir",	"timing", "rd-atomic", "sl"};
+	"rate",	    "bidir",	"timing", "rd-atomic", "sl",	    "mem"};
 
 static bool is_wire(const char *name)
 {
