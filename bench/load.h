@@ -134,6 +134,9 @@ int direct_rest(struct direct *d, int did);
 
 /** direct_messages() - SENT on each QP so far, warm-up included. */
 uint64_t direct_messages(const struct direct *d, unsigned int qp);
+
+/** direct_memory() - the memory of all its I/Os. */
+const struct area *direct_memory(const struct direct *d);
 void direct_free(struct direct *d);
 
 #endif

@@ -26,6 +26,11 @@ uint64_t direct_messages(const struct direct *d, unsigned int qp)
 	return d->lanes[qp].number * d->layout.messages;
 }
 
+const struct area *direct_memory(const struct direct *d)
+{
+	return &d->work;
+}
+
 /* ---- Issuing ---- */
 
 static int post(const struct direct *d, struct lane *lane, struct slot *s)

@@ -105,6 +105,11 @@ const struct column result_columns[] = {
 	TEXT(version),
 	TEXT(started),
 	TEXT(opts),
+	TEXT(cpu),
+	TEXT(mem_node),
+	REAL(mem_huge_pct, 1),
+	TEXT(peer_cpu),
+	TEXT(peer_mem_node),
 	COUNT(peer_iterations),
 };
 

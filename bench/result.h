@@ -52,6 +52,11 @@ struct result {
 	char opts[1024];
 	double peer_iterations; /* --bidir: I/Os that the server completed */
 
+	/* Where things were found to be. */
+	char cpu[RESULT_TEXT], mem_node[RESULT_TEXT];
+	double mem_huge_pct;
+	char peer_cpu[RESULT_TEXT], peer_mem_node[RESULT_TEXT];
+
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;
 };

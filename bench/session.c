@@ -308,6 +308,19 @@ int load_from_json(const json_t *body, struct load_result *l)
 	return 0;
 }
 
+void found_to_json(json_t *body, const struct found *f)
+{
+	json_object_set_new(body, "cpu", json_string(f->cpu));
+	json_object_set_new(body, "mem_node", json_string(f->mem_node));
+}
+
+int found_from_json(const json_t *body, struct found *f)
+{
+	int rc = control_text(body, "cpu", f->cpu, sizeof(f->cpu));
+
+	return rc ? rc : control_text(body, "mem_node", f->mem_node, sizeof(f->mem_node));
+}
+
 /* ---- Data connections ---- */
 
 /* A note needs no slot, so who only receives has none in use; its send queue is for notes. */

@@ -7,6 +7,7 @@
 #define BENCH_SESSION_H
 
 #include "control.h"
+#include "found.h"
 #include "load.h"
 #include "result.h"
 
@@ -61,6 +62,10 @@ int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps);
 
 json_t *counts_to_json(const struct counts *c);
 int counts_from_json(const json_t *body, struct counts *c);
+
+/* Where the server found itself to be, in the message that has its counts. */
+void found_to_json(json_t *body, const struct found *f);
+int found_from_json(const json_t *body, struct found *f);
 
 /* With --bidir: what the server measured of its own load, beside its counts. */
 json_t *load_to_json(const struct load_result *l, json_t *body);

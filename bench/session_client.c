@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct run {
 	struct watch watch;
 	uint64_t *messages;		 /* that the server says it has sent, per QP (--bidir) */
 	struct load_result mine, theirs; /* the server's: its counts; with --bidir also its load */
+	struct found found, theirs_found;
 };
 
 /* ---- Results ---- */
@@ -163,7 +165,19 @@ static void fill_speed(const struct run *run, struct result *r)
 	}
 }
 
-static void fill_result(const struct run *run, struct result *r)
+static void fill_found(struct run *run, struct result *r)
+{
+	const struct area *work = direct_memory(run->load);
+
+	found_nodes(&run->found, work->base, work->len);
+	snprintf(r->cpu, sizeof(r->cpu), "%s", run->found.cpu);
+	snprintf(r->mem_node, sizeof(r->mem_node), "%s", run->found.mem_node);
+	snprintf(r->peer_cpu, sizeof(r->peer_cpu), "%s", run->theirs_found.cpu);
+	snprintf(r->peer_mem_node, sizeof(r->peer_mem_node), "%s", run->theirs_found.mem_node);
+	r->mem_huge_pct = found_huge_pct(work->base, work->len);
+}
+
+static void fill_result(struct run *run, struct result *r)
 {
 	const struct rxfer_dev_counts *mem = rxfer_dev_counts(run->dev);
 
@@ -174,6 +188,7 @@ static void fill_result(const struct run *run, struct result *r)
 		r->samples = 0;
 	fill_conns(r, run->conns, run->nconns);
 	fill_counts(run, r);
+	fill_found(run, r);
 	r->pinned_bytes = (double)mem->pinned_peak;
 	r->mr_count = (double)mem->mr_peak;
 	if (run->mine.cut_short)
@@ -400,19 +415,23 @@ static int take_result(struct run *run, const json_t *body)
 {
 	int rc = run->cfg->bidir ? load_from_json(body, &run->theirs) : 0;
 
-	return rc ? rc : counts_from_json(body, &run->theirs.counts);
+	if (!rc)
+		rc = counts_from_json(body, &run->theirs.counts);
+	return rc ? rc : found_from_json(body, &run->theirs_found);
 }
 
 static int drive(struct run *run)
 {
 	const struct cfg *cfg = run->cfg;
 	json_t *body;
-	int rc = phase(run, cfg->warmup, 0, NULL);
+	int rc = phase(run, cfg->warmup, 0, NULL), cpu;
 
 	if (!rc && *run->runtime->stop)
 		rc = rxfer_fail(EINTR, "interrupted before the timed part");
+	cpu = sched_getcpu();
 	if (!rc)
 		rc = phase(run, cfg->iters, cfg->duration_ns, &run->mine);
+	found_cpu(&run->found, cpu, sched_getcpu());
 	if (!rc)
 		rc = sync_with_server(run, MSG_STOP, MSG_RESULT, &body);
 	if (rc)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <poll.h>
+#include <sched.h>
 #include "env.h"
 #include "session.h"
 
@@ -31,6 +32,7 @@ struct served {
 	uint64_t *messages;	     /* that the client says it has sent, per QP */
 	uint64_t cpu_start, cpu_end; /* of this thread: at START, and after its latest work */
 	unsigned int quiet;	     /* passes since that work */
+	int cpu;		     /* of this thread, at START */
 };
 
 #define QUIET_PASSES 64 /* without work, and the CPU time is noted: what follows is waiting */
@@ -146,15 +148,14 @@ static int answer_start(struct served *s)
 		rxfer_conn_restart(s->conns[i]);
 	watch_begin(&s->watch);
 	s->cpu_start = s->cpu_end = cpu_time_ns();
+	s->cpu = sched_getcpu();
 	return control_send(s->control, MSG_STARTED, body, &wait);
 }
 
 /* With a load of its own this end's CPU time is that of the load, as at the client's. */
-static int answer_stop(struct served *s)
+static json_t *my_counts(struct served *s)
 {
-	struct rxfer_wait wait = watch_wait(&s->watch);
 	struct counts counts = {0};
-	json_t *body;
 
 	counts.cpu_ns = (s->quiet < QUIET_PASSES ? cpu_time_ns() : s->cpu_end) - s->cpu_start;
 	counts.passes = s->watch.passes;
@@ -162,7 +163,24 @@ static int answer_stop(struct served *s)
 	counts_take(&counts, s->conns, (unsigned int)s->nconns);
 	if (s->load)
 		counts.cpu_ns = s->measured.counts.cpu_ns;
-	body = counts_to_json(&counts);
+	return counts_to_json(&counts);
+}
+
+/* Where what the peer moves goes to or comes from. */
+static const struct area *peers_memory(const struct served *s)
+{
+	return s->exposed.target.len ? &s->exposed.target : &s->exposed.recv;
+}
+
+static int answer_stop(struct served *s)
+{
+	struct rxfer_wait wait = watch_wait(&s->watch);
+	json_t *body = my_counts(s);
+	struct found found = {0};
+
+	found_cpu(&found, s->cpu, sched_getcpu());
+	found_nodes(&found, peers_memory(s)->base, peers_memory(s)->len);
+	found_to_json(body, &found);
 	if (s->load) {
 		load_to_json(&s->measured, body);
 		json_object_update_new(body, messages_to_json(s->load, s->cfg.qps));

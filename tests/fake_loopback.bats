@@ -169,3 +169,35 @@ sent_credits() {
 	server_ends
 	counted reg_mr 0
 }
+
+@test "pages of each kind: verified, and the row says what there was; no kind stands in for another" {
+	local needed huge free
+	grep -qs '^[^[]*\[\(always\|madvise\)' /sys/kernel/mm/transparent_hugepage/enabled ||
+		skip "no transparent huge pages here"
+	loop 6 --op read,write,send --mem anon,thp -s 64k -n 60 --depth 32 --verify
+	rows "$out_file" 6 'f("mem_huge_pct") ~ /^[0-9]+[.][0-9]$/ && f("mem_huge_pct") <= 100 && (f("opts") ~ /mem=thp/ || f("mem_huge_pct") == "0.0")'
+	rows "$out_file" 6 'f("cpu") ~ /^([0-9]+|moved)$/ && f("peer_cpu") ~ /^([0-9]+|moved)$/'
+	rows "$out_file" 6 'f("mem_node") ~ /^([0-9]+([+][0-9]+)*)?$/ && (f("peer_mem_node") == "") == (f("mem_node") == "")'
+	huge=$(awk '/^Hugepagesize:/ { print $2 }' /proc/meminfo)
+	free=$(awk '/^HugePages_Free:/ { print $2 }' /proc/meminfo)
+	needed=$((free + 2))
+	[[ -n $huge ]] && ((needed * huge < 2097152)) || skip "no huge pages, or too many"
+	bench loopback -d fake0 --mem hugetlb -s "$((needed * huge))k" --depth 1 -n 5 --format csv
+	failed '--mem hugetlb' "$needed huge pages of $huge KiB are needed" 'missing: sysctl vm.nr_hugepages='
+}
+
+# hwloc cannot ask the CPU there, and says so.
+@test "no finding by valgrind" {
+	command -v valgrind >/dev/null || skip "there is no valgrind"
+	grep -qa __asan_init "$RXFER_BENCH" && skip "built with AddressSanitizer"
+	local -x HWLOC_COMPONENTS=-x86
+	local grind='valgrind -q --fair-sched=yes --error-exitcode=99 --leak-check=full'
+	grind+=' --errors-for-leak-kinds=definite'
+	with "$grind" loopback -d fake0 --op read,write,send --strategy all --frags 3 -s 700 -n 20 --depth 3 \
+		--verify --format csv
+	ended 0
+	rows "$out_file" 9 'f("status") == "ok"'
+	FAKEHCA=fail_wr=9,fail_wr_with=12 with "$grind" loopback -d fake0 --op write --strategy per-io \
+		--frags 3 -s 700 -n 20 --depth 3 --format csv
+	failed 'no longer answers'
+}

@@ -173,6 +173,23 @@ static void try_counts(const json_t *body)
 	json_decref(sent);
 }
 
+static void try_found(const json_t *body)
+{
+	struct found found, copy;
+	json_t *sent;
+	int rc = found_from_json(body, &found);
+
+	if (rc) {
+		check_refusal(rc);
+		return;
+	}
+	sent = json_object();
+	found_to_json(sent, &found);
+	FUZZ_CHECK(!found_from_json(sent, &copy));
+	FUZZ_CHECK(!strcmp(found.cpu, copy.cpu) && !strcmp(found.mem_node, copy.mem_node));
+	json_decref(sent);
+}
+
 /* For as many QPs as it lists, and for one more. */
 static void try_messages(const json_t *body)
 {
@@ -198,6 +215,7 @@ static void try_body(const json_t *body)
 	try_config(body);
 	try_ready(body);
 	try_counts(body);
+	try_found(body);
 	try_messages(body);
 }
 

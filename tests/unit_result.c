@@ -28,7 +28,8 @@ static const char contract[] =
 	"map_us_per_io,unmap_us_per_io,cpu_us_per_io,peer_cpu_us_per_io,poll_idle_pct,pinned_bytes,"
 	"mr_count,exposed_bytes_peak,exposed_bytes_avg,exposure_scope,open_after_us_p50,"
 	"open_after_us_p99,key_reuse_min,verify,partial,clock,device,driver,fw,transport,mtu,"
-	"rd_atomic,kernel,host,peer_host,emulated,version,started,opts";
+	"rd_atomic,kernel,host,peer_host,emulated,version,started,opts,"
+	"cpu,mem_node,mem_huge_pct,peer_cpu,peer_mem_node,peer_iterations";
 
 static void test_order(void **state)
 {
@@ -138,6 +139,7 @@ static void test_numbers(void **state)
 	assert_string_equal(shown("sqe_per_io", 1.0625), "1.0625");
 	assert_string_equal(shown("seconds", 2), "2.000000");
 	assert_string_equal(shown("poll_idle_pct", 99.5), "99.50");
+	assert_string_equal(shown("mem_huge_pct", 33.333), "33.3");
 	assert_string_equal(shown("lat_p50_us", -0.0), "0.000");
 	assert_string_equal(shown("lat_p50_us", -0.0001), "0.000");
 	assert_string_equal(shown("lat_p50_us", NAN), "");

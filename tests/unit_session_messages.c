@@ -329,6 +329,39 @@ static void counts_travel(void **state)
 	json_decref(body);
 }
 
+/* Texts beside the counts, which do not mind them. */
+static void what_was_found_travels(void **state)
+{
+	static const char *const names[] = {"cpu", "mem_node"};
+	struct counts counts = {.sqe = 7}, got_counts;
+	struct found sent = {"moved", "0+1"}, got;
+	json_t *body = counts_to_json(&counts);
+
+	(void)state;
+	found_to_json(body, &sent);
+	body = travel(body);
+	memset(&got, 0xee, sizeof(got));
+	assert_int_equal(found_from_json(body, &got), 0);
+	assert_string_equal(got.cpu, "moved");
+	assert_string_equal(got.mem_node, "0+1");
+	assert_int_equal(counts_from_json(body, &got_counts), 0);
+	assert_int_equal(got_counts.sqe, 7);
+	for (size_t i = 0; i < 2; i++) {
+		json_t *less = json_copy(body);
+
+		json_object_del(less, names[i]);
+		assert_int_equal(found_from_json(less, &got), -EBADMSG);
+		assert_says(names[i]);
+		json_object_set_new(less, names[i], json_integer(1));
+		assert_int_equal(found_from_json(less, &got), -EBADMSG);
+		json_object_set_new(less, names[i], json_string("\x1b[2J"));
+		assert_int_equal(found_from_json(less, &got), 0);
+		assert_string_equal(i ? got.mem_node : got.cpu, "?[2J");
+		json_decref(less);
+	}
+	json_decref(body);
+}
+
 /* ---- Data connections ---- */
 
 static void attributes_of_a_qp(void **state)
@@ -425,6 +458,7 @@ int main(void)
 		cmocka_unit_test(another_number_of_messages),
 		cmocka_unit_test(messages_that_are_no_counts),
 		cmocka_unit_test(counts_travel),
+		cmocka_unit_test(what_was_found_travels),
 		cmocka_unit_test(attributes_of_a_qp),
 		cmocka_unit_test(recvs_of_an_end),
 		cmocka_unit_test(a_load_travels),
