@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* rxfer-bench client HOST */
 #include "command.h"
+#include "place.h"
 
 struct where {
 	const char *host;
@@ -24,9 +25,14 @@ int with_tcp_server(const struct opts *o, const struct runtime *runtime, server_
 {
 	static const struct server_ops tcp = {client_open, client_close};
 	struct where where = {.host = o->host};
+	struct place place;
 	struct cfg cfg;
 
 	opts_first(o, &cfg);
+	if (place_make(&cfg, &runtime->topo, &place) || place_thread(&place, 0)) {
+		complain("%s", rxfer_error());
+		return EXIT_RUN_FAILED;
+	}
 	where.port = (uint16_t)cfg.port;
 	return use(o, &tcp, &where, runtime);
 }

@@ -8,14 +8,23 @@
 #include <pthread.h>
 #include <string.h>
 #include "command.h"
-#include "topo.h"
+#include "place.h"
 
 struct loopback {
 	const struct cfg *cfg;
 	const struct runtime *runtime;
+	struct place place;
 	struct control server;
 	pthread_t thread;
 };
+
+/* This thread, the client's (0) or the server's (1), goes to its core or to where it was told. */
+static int settle(const struct loopback *l, unsigned int which)
+{
+	if (!l->place.cpus.n)
+		topo_pin(&l->runtime->topo, which);
+	return place_thread(&l->place, which);
+}
 
 static void *server_thread(void *arg)
 {
@@ -24,8 +33,13 @@ static void *server_thread(void *arg)
 	struct runtime runtime = {.stop = &never,
 				  .topo = l->runtime->topo}; /* it ends when the client says so */
 
-	topo_pin(&runtime.topo, 1);
-	session_serve(&l->server, l->cfg->device, l->cfg->timeout_ns, &runtime);
+	if (settle(l, 1)) {
+		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
+
+		control_fail(&l->server, &soon);
+	} else {
+		session_serve(&l->server, l->cfg->device, l->cfg->timeout_ns, &runtime);
+	}
 	control_close(&l->server);
 	return NULL;
 }
@@ -58,12 +72,18 @@ static void loopback_close(void *arg, struct control *c)
 int with_own_server(const struct opts *o, const struct runtime *runtime, server_user *use)
 {
 	static const struct server_ops thread = {loopback_open, loopback_close};
+	struct runtime ours = *runtime;
 	struct cfg cfg;
-	struct loopback l = {.cfg = &cfg, .runtime = runtime};
+	struct loopback l = {.cfg = &cfg, .runtime = &ours};
 
 	opts_first(o, &cfg);
-	topo_pin(&runtime->topo, 0);
-	return use(o, &thread, &l, runtime);
+	if (place_make(&cfg, &runtime->topo, &l.place) || settle(&l, 0)) {
+		complain("%s", rxfer_error());
+		return EXIT_RUN_FAILED;
+	}
+	if (l.place.cpus.n == 1)
+		ours.topo.cpus = 1; /* both poll on it: they have to yield to each other */
+	return use(o, &thread, &l, &ours);
 }
 
 int command_loopback(const struct opts *o, const struct runtime *runtime)

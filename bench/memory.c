@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "memory.h"
+#include "place.h"
 
 #define PAGE 4096u
 
@@ -46,21 +47,24 @@ void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
 	}
 }
 
-/* What the kernel thinks can be had without swapping; without it a run would end in the OOM killer.
+/* What the kernel thinks can be had without swapping, where this thread may have it; without it a
+ * run would end in the OOM killer.
  */
 static uint64_t memory_available(void)
 {
 	unsigned long long kib = 0;
+	uint64_t bound = place_available(), all;
 	char line[128];
 	FILE *f = fopen("/proc/meminfo", "re");
 
 	if (!f)
-		return UINT64_MAX;
+		return bound;
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
 			break;
 	fclose(f);
-	return kib ? kib * 1024 : UINT64_MAX;
+	all = kib ? kib * 1024 : UINT64_MAX;
+	return all < bound ? all : bound;
 }
 
 static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int rights,

@@ -31,6 +31,8 @@ struct cfg {
 	char format[CFG_TEXT];	 /* a report's name: what stdout gets */
 	char strategy[CFG_TEXT]; /* a registration strategy's name */
 	char signal[CFG_TEXT];	 /* half, every:64, ... */
+	char cpu[CFG_TEXT];	 /* place.h; empty: as topo_pin() does */
+	char numa[CFG_TEXT];	 /* likewise; empty: wherever it is touched first */
 	uint64_t port;
 	uint64_t mode; /* enum cfg_mode */
 	uint64_t op;   /* enum cfg_op */

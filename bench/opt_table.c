@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include "opt.h"
+#include "place.h"
 #include "report.h"
 #include "rxfer.h"
 #include "sig.h"
@@ -219,6 +220,10 @@ const struct opt opt_table[] = {
 	  .arg = "WHAT", .help = "what the clock is read for: nothing, each I/O, also its map, unmap and stall" },
 	{ "poll", 0, OPT_ENUM, AT(poll), SHARED, RUNS, .def = "busy", .names = poll_names,
 	  .arg = "HOW", .help = "how to wait for completions" },
+	{ "cpu", 0, OPT_TEXT, AT(cpu), OPT_RUN, ENDS | CMD_PROBE, .check = place_list_check,
+	  .arg = "LIST", .help = "CPUs that this side's threads are bound to: 0,2,4-6, or near the device" },
+	{ "numa", 0, OPT_TEXT, AT(numa), OPT_RUN, ENDS | CMD_PROBE, .check = place_node_check,
+	  .arg = "NODE", .help = "NUMA node of all memory of this side: a number, or near the device" },
 	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | CMD_PROBE, 100 * MS, HOUR, "10s",
 	  .arg = "TIME", .help = "give up after so long without progress" },
 	{ "rnr-retry", 0, OPT_NUMBER, AT(rnr_retry), SHARED, RUNS, 0, 7, "7",

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 #include "command.h"
+#include "place.h"
 
 /* struct guest - one session's thread. */
 struct guest {
 	struct control control;
 	const struct cfg *cfg;
 	const struct runtime *runtime;
+	const struct place *place;
+	unsigned int number; /* of the session */
 	pthread_t thread;
 	bool over; /* atomic: written by the thread, read by the accept loop */
 	struct guest *next;
@@ -21,8 +24,15 @@ struct guest {
 static void *guest_thread(void *arg)
 {
 	struct guest *g = arg;
-	int rc = session_serve(&g->control, g->cfg->device, g->cfg->timeout_ns, g->runtime);
+	int rc = place_thread(g->place, g->number);
 
+	if (rc) {
+		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
+
+		control_fail(&g->control, &soon);
+	} else {
+		rc = session_serve(&g->control, g->cfg->device, g->cfg->timeout_ns, g->runtime);
+	}
 	if (rc >= 0)
 		complain("server: %s: %d runs", g->control.peer, rc);
 	else if (rc != -EREMOTEIO)
@@ -50,16 +60,15 @@ static void reap(struct guest **list, bool all)
 	}
 }
 
-static void welcome(int listener, struct guest **list, const struct cfg *cfg,
-		    const struct runtime *runtime)
+/* @like: what all guests have in common. */
+static void welcome(int listener, struct guest **list, struct guest *like)
 {
-	struct guest *g = calloc(1, sizeof(*g));
+	struct guest *g = malloc(sizeof(*g));
 	int rc;
 
 	if (!g)
 		return;
-	g->cfg = cfg;
-	g->runtime = runtime;
+	*g = *like;
 	if (control_accept(listener, &g->control)) {
 		complain("server: %s", rxfer_error());
 		free(g);
@@ -73,18 +82,25 @@ static void welcome(int listener, struct guest **list, const struct cfg *cfg,
 		free(g);
 		return;
 	}
+	like->number++;
 	g->next = *list;
 	*list = g;
 }
 
 int command_server(const struct opts *o, const struct runtime *runtime)
 {
-	struct guest *guests = NULL;
+	struct guest *guests = NULL, like;
 	struct rxfer_dev_info info;
+	struct place place;
 	struct cfg cfg;
 	int listener;
 
 	opts_first(o, &cfg);
+	if (place_make(&cfg, &runtime->topo, &place) || place_memory(&place)) {
+		complain("%s", rxfer_error());
+		return EXIT_RUN_FAILED;
+	}
+	like = (struct guest){.cfg = &cfg, .runtime = runtime, .place = &place};
 	listener = control_listen((uint16_t)cfg.port);
 	if (listener < 0) {
 		complain("%s", rxfer_error());
@@ -100,7 +116,7 @@ int command_server(const struct opts *o, const struct runtime *runtime)
 		struct pollfd p = {.fd = listener, .events = POLLIN};
 
 		if (poll(&p, 1, 200) > 0)
-			welcome(listener, &guests, &cfg, runtime);
+			welcome(listener, &guests, &like);
 		reap(&guests, false);
 	}
 	close(listener);

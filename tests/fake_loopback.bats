@@ -186,18 +186,59 @@ sent_credits() {
 	failed '--mem hugetlb' "$needed huge pages of $huge KiB are needed" 'missing: sysctl vm.nr_hugepages='
 }
 
-# hwloc cannot ask the CPU there, and says so.
-@test "no finding by valgrind" {
-	command -v valgrind >/dev/null || skip "there is no valgrind"
-	grep -qa __asan_init "$RXFER_BENCH" && skip "built with AddressSanitizer"
-	local -x HWLOC_COMPONENTS=-x86
-	local grind='valgrind -q --fair-sched=yes --error-exitcode=99 --leak-check=full'
-	grind+=' --errors-for-leak-kinds=definite'
-	with "$grind" loopback -d fake0 --op read,write,send --strategy all --frags 3 -s 700 -n 20 --depth 3 \
-		--verify --format csv
+# The CPUs or nodes that this process may use, "0-1,4": the first and the last of them.
+allowed() {
+	local list
+	list=$(sed -n "s/^$1_allowed_list:[[:blank:]]*//p" /proc/self/status)
+	first=${list%%[,-]*} last=${list##*[,-]}
+}
+
+@test "threads run where they are told: the client on the first CPU of the list, the server on the next" {
+	local first last
+	allowed Cpus
+	loop 3 --op read,write,send --cpu "$last" -n 100
+	rows "$out_file" 3 'f("cpu") == '"$last"' && f("peer_cpu") == '"$last"' && f("opts") ~ /cpu='"$last"'/'
+	[[ $first != "$last" ]] || skip "one CPU only"
+	loop 3 --op read,write,send --cpu "$last,$first" -n 100
+	rows "$out_file" 3 'f("cpu") == '"$last"' && f("peer_cpu") == '"$first"
+	loop 1 --cpu "$first,$last" -n 100
+	rows "$out_file" 1 'f("cpu") == '"$first"' && f("peer_cpu") == '"$last"
+}
+
+@test "memory lies on the node that it is told" {
+	local first last
+	allowed Mems
+	bench loopback -d fake0 --numa "$last" -n 100 --format csv
+	[[ $err != *'not permitted'* ]] || skip "no policy of memory is permitted here"
 	ended 0
-	rows "$out_file" 9 'f("status") == "ok"'
-	FAKEHCA=fail_wr=9,fail_wr_with=12 with "$grind" loopback -d fake0 --op write --strategy per-io \
-		--frags 3 -s 700 -n 20 --depth 3 --format csv
-	failed 'no longer answers'
+	rows "$out_file" 1 'f("mem_node") == '"$last"' && f("peer_mem_node") == '"$last"' && f("opts") ~ /numa='"$last"'/'
+}
+
+# Of the double nobody knows where it is: near where there is one node only. hwloc draws up the other.
+@test "near the device: where there is one node, or the device tells; else it is refused" {
+	HWLOC_SYNTHETIC='numa:1 pu:2' loop 1 --cpu near -n 100
+	rows "$out_file" 1 'f("cpu") ~ /^[0-9]+$/ && f("peer_cpu") ~ /^[0-9]+$/ && f("opts") ~ /cpu=near/'
+	HWLOC_SYNTHETIC='numa:2 pu:1' bench loopback -d fake0 --cpu near
+	refused 1 '--cpu near: device fake0 does not say which NUMA node' 'several \(0-1\)'
+	HWLOC_SYNTHETIC='numa:2 pu:1' bench probe -d fake0 --numa near
+	refused 1 '--numa near: device fake0 does not say which NUMA node' 'several \(0-1\)'
+}
+
+@test "a CPU or a node that is not there: refused at once by every command, with what is there" {
+	local list
+	list=$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*//p' /proc/self/status)
+	for command in server loopback probe 'client 192.0.2.1'; do
+		# shellcheck disable=SC2086 # words
+		bench $command -d fake0 --cpu 1023
+		refused 1 'no CPU 1023 for this process' "but $list:"
+		# shellcheck disable=SC2086
+		bench $command -d fake0 --numa 1023
+		refused 1 'no NUMA node 1023 for this process'
+	done
+	bench loopback -d fake0 --cpu 0,1,0
+	refused 2 '--cpu 0,1,0: CPU 0 is given twice'
+	bench loopback -d fake0 --cpu 3-1
+	refused 2 '--cpu 3-1: 3-1 goes backwards; say 1-3'
+	bench loopback -d fake0 --numa 0,1
+	refused 2 '--numa 0,1: not a NUMA node'
 }
