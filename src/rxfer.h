@@ -340,7 +340,8 @@ struct rxfer_done {
  */
 int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
 
-/** rxfer_due() - is a completion on its way? A silent tail alone has none, whatever is in flight. */
+/** rxfer_due() - is a completion on its way? A silent tail alone has none, whatever is in flight.
+ */
 bool rxfer_due(const struct rxfer_conn *conn);
 
 /** rxfer_idle() - is nothing in flight, not even an aside or a drain WR? */

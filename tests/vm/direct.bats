@@ -20,31 +20,31 @@ load bench
 
 # Of a SEND beyond the device's SGEs too (33 and 100 fragments): it is gathered by copy.
 @test "every operation, strategy and number of fragments, sizes even and odd, with gaps and without" {
-	loop 90 --op all --strategy all -s 4097 --frags 1,3,16,33,100 --frag-gap 0,13 --depth 4 -n 6 \
+	loop 90 --op read,write,send --strategy all -s 4097 --frags 1,3,16,33,100 --frag-gap 0,13 --depth 4 -n 6 \
 		--warmup 1 --verify --rnr-retry 0
 	rows "$out_file" 90 'f("iterations") == 6 && f("verify") == "yes"'
-	loop 18 --op all --strategy all -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
+	loop 18 --op read,write,send --strategy all -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
 		--verify --rnr-retry 0
 }
 
 @test "I/Os of one byte" {
-	loop 9 --op all --strategy all -s 1 --depth 4 -n 50 --verify --rnr-retry 0
+	loop 9 --op read,write,send --strategy all -s 1 --depth 4 -n 50 --verify --rnr-retry 0
 	rows "$out_file" 9 'f("bytes") == 1 && f("iterations") == 50'
 }
 
 @test "fragments of one byte each, as many as there may be" {
-	loop 3 --op all -s 1024 --frags 1024 --frag-gap 1 --depth 2 -n 5 --verify --rnr-retry 0
+	loop 3 --op read,write,send -s 1024 --frags 1024 --frag-gap 1 --depth 2 -n 5 --verify --rnr-retry 0
 	loop 1 --op send --strategy multi-wr -s 1024 --frags 1024 --frag-gap 0 --depth 1 -n 2 \
 		--verify --rnr-retry 0
 }
 
 @test "a megabyte, and the largest message that the device takes" {
-	loop 3 --op all --strategy per-io -s 1m --frags 16 --depth 3 -n 4 --warmup 0 --verify --rnr-retry 0
+	loop 3 --op read,write,send --strategy per-io -s 1m --frags 16 --depth 3 -n 4 --warmup 0 --verify --rnr-retry 0
 	loop 1 --op send -s 8m --depth 1 -n 1 --warmup 0 --verify --rnr-retry 0
 }
 
 @test "several queue pairs, every signalling policy" {
-	loop 12 --op all --strategy per-io --signal all,io,every:3,half -s 5000 --frags 5 --frag-gap 7 \
+	loop 12 --op read,write,send --strategy per-io --signal all,io,every:3,half -s 5000 --frags 5 --frag-gap 7 \
 		--depth 4 --qps 3 -n 50 --verify --rnr-retry 0
 	rows "$out_file" 12 'f("iterations") == 150 && f("qps") == 3'
 }
@@ -52,13 +52,13 @@ load bench
 @test "polling by yielding and by sleeping" {
 	local how
 	for how in yield event; do
-		loop 3 --op all --poll "$how" -s 64 -n 200 --verify --rnr-retry 0
+		loop 3 --op read,write,send --poll "$how" -s 64 -n 200 --verify --rnr-retry 0
 		rows "$out_file" 3 'f("opts") ~ /poll='"$how"'/'
 	done
 }
 
 @test "a run of a given time lasts about as long" {
-	loop 3 --op all -s 64 -D 0.3s
+	loop 3 --op read,write,send -s 64 -D 0.3s
 	rows "$out_file" 3 'f("seconds") >= 0.3 && f("seconds") < 3 && f("iterations") > 0 && f("partial") == "no"'
 }
 
@@ -68,7 +68,7 @@ load bench
 }
 
 @test "without a warm-up" {
-	loop 3 --op all -s 64 -n 100 --warmup 0 --rnr-retry 0
+	loop 3 --op read,write,send -s 64 -n 100 --warmup 0 --rnr-retry 0
 	rows "$out_file" 3 'f("iterations") == 100'
 }
 
@@ -117,7 +117,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 # bats test_tags=siw
 @test "over iWARP as well" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
-	DEVICE=siw0 loop 18 --op all --strategy all -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
+	DEVICE=siw0 loop 18 --op read,write,send --strategy all -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
 	rows "$out_file" 18 'f("transport") == "iWARP" && f("iterations") == 10'
 }
 

@@ -66,7 +66,7 @@ same_shape() {
 }
 
 @test "a table for each run, and nothing else" {
-	bench loopback -d "$DEVICE" --format perftest -s 64,128 --op all -n 50
+	bench loopback -d "$DEVICE" --format perftest -s 64,128 --op read,write,send -n 50
 	complained 0 'no hardware figures'
 	[[ $(grep -c '#bytes' "$out_file") == 6 && $(grep -c '' "$out_file") == 24 ]] || fail "not six tables"
 }
