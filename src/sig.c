@@ -7,9 +7,9 @@
  * says why nothing else does). The silent tail, the WRs since the last signalled one, is what no
  * completion is on its way for. If everybody waits for something in the silent tail, nobody ever
  * posts the WR that would prove it: the program hangs with an idle NIC. A policy chooses how many
- * completions there are; the rules in must_signal() see to it that this never happens, whatever
- * the policy. They add signals and take none away, and a signal that only they wanted is counted
- * as forced.
+ * completions there are; the rules in rxfer_sig_must() see to it that this never happens,
+ * whatever the policy. They add signals and take none away, and a signal that only they wanted is
+ * counted as forced.
  *
  *	(a) half of the depth is silent           the policy `half` itself, no rule for the others
  *	(b) half of the slots are in the tail     on the WR that ends its post
@@ -49,6 +49,12 @@
  *
  * Distinct I/Os are counted without a list: each I/O has a word that holds the number (epoch) of
  * the silent tail that last counted it. A signal starts a new tail and thereby forgets them all.
+ *
+ * A decision is taken for each WR and is one of the dearest things that an I/O pays us for. So a
+ * policy is asked once, for numbers: how many silent SQEs are enough, and how many WRs since it
+ *last had its way. What the decisions of one post did can be undone one by one, backwards, so no
+ *state is copied before a post: a silent WR only moved counters by one, and a signalled one, the
+ *rarer kind, keeps in its struct rxfer_sig_wr what it reset.
  */
 #include "sig.h"
 
@@ -56,30 +62,33 @@
 #include <stddef.h>
 #include <string.h>
 
-static bool wants_all(const struct rxfer_sig *sig, const struct rxfer_sig_wr *wr)
+/* Each WR is counted before it is looked at, so a limit of 1 is every WR. */
+static struct rxfer_sig_limits wants_all(uint32_t arg, uint32_t depth)
 {
-	(void)sig;
-	(void)wr;
-	return true;
+	(void)arg;
+	(void)depth;
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {1, 1}};
 }
 
-static bool wants_io(const struct rxfer_sig *sig, const struct rxfer_sig_wr *wr)
+static struct rxfer_sig_limits wants_io(uint32_t arg, uint32_t depth)
 {
-	(void)sig;
-	return wr->ends_io;
+	(void)arg;
+	(void)depth;
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {RXFER_SIG_NEVER_COUNTED, 1}};
 }
 
-static bool wants_every(const struct rxfer_sig *sig, const struct rxfer_sig_wr *wr)
+static struct rxfer_sig_limits wants_every(uint32_t arg, uint32_t depth)
 {
-	(void)wr;
-	return sig->counted >= sig->arg;
+	(void)depth;
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {arg, arg}};
 }
 
 /* Rule (a). The WR itself is silent so far, so that a depth of 1 needs no special case. */
-static bool wants_half(const struct rxfer_sig *sig, const struct rxfer_sig_wr *wr)
+static struct rxfer_sig_limits wants_half(uint32_t arg, uint32_t depth)
 {
-	(void)wr;
-	return sig->silent >= sig->depth / 2;
+	(void)arg;
+	return (struct rxfer_sig_limits){depth / 2,
+					 {RXFER_SIG_NEVER_COUNTED, RXFER_SIG_NEVER_COUNTED}};
 }
 
 static const struct rxfer_sig_ops policies[] = {
@@ -152,9 +161,12 @@ int rxfer_sig_init(struct rxfer_sig *sig, const struct rxfer_sig_ops *ops, uint3
 	if (ops->takes_arg && arg > depth)
 		return -ERANGE;
 
+	if (!ops->takes_arg)
+		arg = 0;
 	*sig = (struct rxfer_sig){
 		.ops = ops,
-		.arg = ops->takes_arg ? arg : 0,
+		.arg = arg,
+		.limits = ops->wants(arg, depth),
 		.depth = depth,
 		.slots = slots,
 		.need = need,
@@ -163,70 +175,22 @@ int rxfer_sig_init(struct rxfer_sig *sig, const struct rxfer_sig_ops *ops, uint3
 	return 0;
 }
 
-/* Rules (b), (c) and (d): the one place where the queue is kept alive. */
-static bool must_signal(const struct rxfer_sig *sig, const struct rxfer_sq *sq,
-			const struct rxfer_sig_wr *wr)
+/* Backwards, since WRs of one I/O share their word, and each undoes what the state was after it. */
+void rxfer_sig_rollback(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr, const bool *said,
+			uint32_t taken, uint32_t n)
 {
-	if (wr->must_signal)
-		return true;
-	if (!wr->ends_post)
-		return false;
-	return sig->silent_ios >= sig->slots - sig->slots / 2 || rxfer_sq_free(sq) < sig->need;
-}
-
-/* One more WR in the silent tail. @word: its I/O's epoch word, as it is before this WR. */
-static void count_wr(struct rxfer_sig *sig, uint64_t word)
-{
-	sig->silent++;
-	sig->counted++;
-	if (word != sig->epoch)
-		sig->silent_ios++;
-}
-
-static void count_answer(struct rxfer_sig *sig, bool wanted, bool said)
-{
-	if (wanted)
-		sig->counted = 0;
-	if (!said)
-		return;
-
-	sig->signalled++;
-	sig->forced += !wanted;
-	sig->silent = 0;
-	sig->silent_ios = 0;
-	sig->epoch++;
-}
-
-bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq, struct rxfer_sig_wr *wr)
-{
-	bool wanted, said;
-
-	wr->epoch_was = *wr->io_epoch;
-	count_wr(sig, wr->epoch_was);
-	*wr->io_epoch = sig->epoch;
-
-	wanted = sig->ops->wants(sig, wr);
-	said = wanted || must_signal(sig, sq, wr);
-	count_answer(sig, wanted, said);
-	return said;
-}
-
-/*
- * The words are restored backwards, since WRs of one I/O share theirs. The counters are replayed: a
- * policy looks at nothing but the state and the WR, so it wants the same again, and what the rules
- * made of it is in @said.
- */
-void rxfer_sig_rollback(struct rxfer_sig *sig, const struct rxfer_sig *before,
-			const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = n; i > taken; i--)
-		*wr[i - 1].io_epoch = wr[i - 1].epoch_was;
-
-	*sig = *before;
-	for (i = 0; i < taken; i++) {
-		count_wr(sig, wr[i].epoch_was);
-		count_answer(sig, sig->ops->wants(sig, &wr[i]), said[i]);
+	while (n-- > taken) {
+		if (said[n]) {
+			sig->epoch--;
+			sig->signalled--;
+			sig->forced -= wr[n].forced;
+			sig->silent = wr[n].silent_was;
+			sig->silent_ios = wr[n].silent_ios_was;
+			sig->counted = wr[n].counted_was;
+		}
+		sig->silent--;
+		sig->counted--;
+		sig->silent_ios -= wr[n].epoch_was != sig->epoch;
+		*wr[n].io_epoch = wr[n].epoch_was;
 	}
 }

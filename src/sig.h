@@ -20,14 +20,37 @@ struct rxfer_sig;
  * @ends_post:   the last WR of its ibv_post_send() call
  * @io_epoch:    a word that belongs to the WR's I/O, zero at first; tells which I/Os the silent
  *               tail already counts. Never NULL.
- * @epoch_was:   filled in by the decision: that word as it was before, for the rollback
+ *
+ * The rest is filled in by the decision, for the rollback:
+ * @epoch_was:   that word as it was before
+ * @forced, @silent_was, @silent_ios_was, @counted_was: of a WR that is signalled only: was it
+ *               against the policy's wish, and the state's members as they were
  */
 struct rxfer_sig_wr {
 	bool must_signal;
 	bool ends_io;
 	bool ends_post;
-	uint64_t *io_epoch;
+	bool forced;
+	uint32_t silent_was;
+	uint32_t silent_ios_was;
+	uint64_t counted_was;
 	uint64_t epoch_was;
+	uint64_t *io_epoch;
+};
+
+/* Limits that are never reached. */
+#define RXFER_SIG_NEVER_SILENT	UINT32_MAX
+#define RXFER_SIG_NEVER_COUNTED UINT64_MAX
+
+/**
+ * struct rxfer_sig_limits - when a policy wants a WR signalled: as soon as one of these is reached,
+ * the WR itself included.
+ * @silent:  SQEs since the last signalled one
+ * @counted: WRs since the policy last wanted one: [1] on a WR that ends its I/O, [0] on others
+ */
+struct rxfer_sig_limits {
+	uint32_t silent;
+	uint64_t counted[2];
 };
 
 /**
@@ -35,40 +58,43 @@ struct rxfer_sig_wr {
  * @name:      as in --signal, without the parameter
  * @summary:   one line for --help
  * @takes_arg: name is followed by ":K", K >= 1
- * @wants:     would the policy signal this WR? Looks at the state as it is after the WR was
- *             counted, and at nothing that may change meanwhile: the rollback asks again.
+ * @wants:     its limits, for K and the depth of the queue. Asked once: a decision compares
+ *             numbers and calls nobody.
  */
 struct rxfer_sig_ops {
 	const char *name;
 	const char *summary;
 	bool takes_arg;
-	bool (*wants)(const struct rxfer_sig *sig, const struct rxfer_sig_wr *wr);
+	struct rxfer_sig_limits (*wants)(uint32_t arg, uint32_t depth);
 };
 
 /**
  * struct rxfer_sig - the signalling state of one send queue.
- * @ops, @arg:  the policy and its K (0 where it takes none)
- * @depth:      SQEs of the queue
- * @slots:      I/Os in flight at most
- * @need:       N, the credits of one I/O (its worst case)
  * @silent:     SQEs since the last signalled one
  * @silent_ios: distinct I/Os with a WR among them
+ * @slots:      I/Os in flight at most
+ * @need:       N, the credits of one I/O (its worst case)
  * @epoch:      number of the current silent tail, from 1
- * @counted:    WRs since every:K last fired
+ * @counted:    WRs since the policy last wanted one signalled. 64 bits: under `half` with many
+ *              credits that may be never.
+ * @limits:     the policy's
  * @signalled:  WRs signalled, @forced: of these, those the policy did not want
+ * @ops, @arg:  the policy and its K (0 where it takes none)
+ * @depth:      SQEs of the queue
  */
 struct rxfer_sig {
+	uint32_t silent;
+	uint32_t silent_ios;
+	uint32_t slots;
+	uint32_t need;
+	uint64_t epoch;
+	uint64_t counted;
+	struct rxfer_sig_limits limits;
+	uint64_t signalled;
+	uint64_t forced;
 	const struct rxfer_sig_ops *ops;
 	uint32_t arg;
 	uint32_t depth;
-	uint32_t slots;
-	uint32_t need;
-	uint32_t silent;
-	uint32_t silent_ios;
-	uint32_t counted;
-	uint64_t epoch;
-	uint64_t signalled;
-	uint64_t forced;
 };
 
 /**
@@ -92,6 +118,58 @@ const struct rxfer_sig_ops *rxfer_sig_list(unsigned int i);
 int rxfer_sig_init(struct rxfer_sig *sig, const struct rxfer_sig_ops *ops, uint32_t arg,
 		   uint32_t depth, uint32_t slots, uint32_t need);
 
+/* A signalled WR: remember what it undoes, then the tail begins anew behind it. */
+static inline void rxfer_sig_signal(struct rxfer_sig *sig, struct rxfer_sig_wr *wr, bool wanted)
+{
+	wr->forced = !wanted;
+	wr->silent_was = sig->silent;
+	wr->silent_ios_was = sig->silent_ios;
+	wr->counted_was = sig->counted;
+	if (wanted)
+		sig->counted = 0;
+	sig->signalled++;
+	sig->forced += !wanted;
+	sig->silent = 0;
+	sig->silent_ios = 0;
+	sig->epoch++;
+}
+
+/* Rules (d), (b) and (c): the one place where the queue is kept alive. The essay is in sig.c. */
+static inline bool rxfer_sig_must(const struct rxfer_sig *sig, const struct rxfer_sq *sq,
+				  bool must_signal, bool ends_post)
+{
+	if (must_signal)
+		return true;
+	if (!ends_post)
+		return false;
+	return 2ull * sig->silent_ios >= sig->slots || rxfer_sq_free(sq) < sig->need;
+}
+
+/*
+ * rxfer_sig_next() - the decision itself. Hot: of a silent WR it touches the two counters, the
+ * I/O's word and the record of it, and no more. What is known of the WR is given apart from @wr
+ * so that a caller who knows it beforehand pays for no comparison.
+ */
+static inline bool rxfer_sig_next(struct rxfer_sig *sig, const struct rxfer_sq *sq,
+				  struct rxfer_sig_wr *wr, uint64_t *io_epoch, bool must_signal,
+				  bool ends_io, bool ends_post)
+{
+	bool wanted;
+
+	sig->silent++;
+	sig->counted++;
+	wr->epoch_was = *io_epoch;
+	if (wr->epoch_was != sig->epoch) {
+		*io_epoch = sig->epoch;
+		sig->silent_ios++;
+	}
+	wanted = sig->silent >= sig->limits.silent || sig->counted >= sig->limits.counted[ends_io];
+	if (!wanted && !rxfer_sig_must(sig, sq, must_signal, ends_post))
+		return false;
+	rxfer_sig_signal(sig, wr, wanted);
+	return true;
+}
+
 /**
  * rxfer_sig_decide() - shall this WR be signalled? Counts it.
  * @sq: the account after rxfer_sq_commit() of the chain that the WR is part of
@@ -99,20 +177,23 @@ int rxfer_sig_init(struct rxfer_sig *sig, const struct rxfer_sig_ops *ops, uint3
  * Call it when the post is about to happen, once for each of its WRs, in posting order and with
  * @wr->ends_post true for the last one: that WR alone carries the rules that keep the queue alive.
  */
-bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq, struct rxfer_sig_wr *wr);
+static inline bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq,
+				    struct rxfer_sig_wr *wr)
+{
+	return rxfer_sig_next(sig, sq, wr, wr->io_epoch, wr->must_signal, wr->ends_io,
+			      wr->ends_post);
+}
 
 /**
  * rxfer_sig_rollback() - the device took only the first @taken of the @n WRs just decided on.
- * @before:    the state before the first of them
  * @wr, @said: the WRs as rxfer_sig_decide() left them, and the answers it gave
  *
  * Afterwards the state, the WRs' epoch words included, is as if only the first @taken had ever been
  * decided on. The last WR that was taken may be silent and did not end its post then: whoever goes
  * on with this queue must post again at once (what was refused, or the drain WR).
  */
-void rxfer_sig_rollback(struct rxfer_sig *sig, const struct rxfer_sig *before,
-			const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken,
-			uint32_t n);
+void rxfer_sig_rollback(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr, const bool *said,
+			uint32_t taken, uint32_t n);
 
 /** rxfer_sig_tail_silent() - are there SQEs that no completion will ever prove? (rule 5: drain) */
 static inline bool rxfer_sig_tail_silent(const struct rxfer_sig *sig)

@@ -210,6 +210,10 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		io->sig[i].ends_io = last;
 		io->sig[i].ends_post = last;
 		io->said[i] = rxfer_sig_decide(&conn->sig, &conn->sq, &io->sig[i]);
+		if (mark && io->said[i]) {
+			conn->sig.forced -= io->sig[i].forced;
+			io->sig[i].forced = false;
+		}
 		io->wr[i].send_flags = io->said[i] ? IBV_SEND_SIGNALED : 0;
 		if (conn->attr.inline_max && io->op != RXFER_READ &&
 		    wr_bytes(&io->wr[i]) <= conn->attr.inline_max)
@@ -225,13 +229,13 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 
 /* The device refused the post from @bad on: put the accounts right; the connection is of no more
  * use. */
-static int post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_sig *before,
-		       const struct ibv_send_wr *bad, int err)
+static int post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct ibv_send_wr *bad,
+		       int err)
 {
 	uint32_t taken = bad ? (uint32_t)(bad - io->wr) : 0;
 
 	rxfer_sq_unpost(&conn->sq, io->nwr - taken);
-	rxfer_sig_rollback(&conn->sig, before, io->sig, io->said, taken, io->nwr);
+	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, io->nwr);
 	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= io->nwr - taken;
 	return rxfer_conn_break(
 		conn, abs(err),
@@ -272,7 +276,6 @@ static int ring_doorbell(struct rxfer_conn *conn, struct rxfer_io *io, struct ib
 static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags)
 {
 	struct rxfer_counts *c = &conn->counts;
-	struct rxfer_sig before = conn->sig;
 	struct ibv_send_wr *bad = NULL;
 	uint32_t seq;
 	int rc = rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq);
@@ -280,15 +283,13 @@ static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int fla
 	if (rc)
 		return account_broken(conn, io);
 	sign(conn, io, seq, flags);
-	if (flags & RXFER_ASIDE) {
-		conn->sig.forced = before.forced;
+	if (flags & RXFER_ASIDE)
 		c->aside_sqe += io->nwr;
-	} else {
+	else
 		c->sqe += io->nwr;
-	}
 	rc = ring_doorbell(conn, io, &bad);
 	if (rc)
-		return post_failed(conn, io, &before, bad, rc);
+		return post_failed(conn, io, bad, rc);
 	return 0;
 }
 

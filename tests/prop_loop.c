@@ -110,12 +110,12 @@ static void device_take(struct sim *s, const bool *said, uint32_t n)
 }
 
 /* The device took @taken of the post: what it refused is committed anew, to be posted at once. */
-static void refused(struct sim *s, const struct rxfer_sig *before, const bool *said, uint32_t taken)
+static void refused(struct sim *s, const bool *said, uint32_t taken)
 {
 	uint32_t left = s->n_wr - taken, first = 0;
 
 	expect(s, rxfer_sq_unpost(&s->sq, left) == 0);
-	rxfer_sig_rollback(&s->sig, before, s->wr, said, taken, s->n_wr);
+	rxfer_sig_rollback(&s->sig, s->wr, said, taken, s->n_wr);
 	expect(s, rxfer_sq_reserve(&s->sq, left) == 0);
 	expect(s, rxfer_sq_commit(&s->sq, left, left, 0, &first) == 0);
 	expect(s, first == (uint32_t)s->dev.head);
@@ -127,7 +127,6 @@ static void refused(struct sim *s, const struct rxfer_sig *before, const bool *s
 static void post(struct sim *s)
 {
 	while (s->n_wr && s->outcome == FINE) {
-		struct rxfer_sig before = s->sig;
 		bool said[MAX_DEPTH];
 		uint32_t i, taken = s->n_wr;
 
@@ -139,7 +138,7 @@ static void post(struct sim *s)
 		if (taken == s->n_wr)
 			s->n_wr = 0;
 		else
-			refused(s, &before, said, taken);
+			refused(s, said, taken);
 	}
 }
 

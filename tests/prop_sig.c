@@ -32,9 +32,8 @@ struct model {
 /* The decisions under test; a broken one differs in one call. */
 struct decision_ops {
 	bool (*decide)(struct rxfer_sig *sig, const struct rxfer_sq *sq, struct rxfer_sig_wr *wr);
-	void (*rollback)(struct rxfer_sig *sig, const struct rxfer_sig *before,
-			 const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken,
-			 uint32_t n);
+	void (*rollback)(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr, const bool *said,
+			 uint32_t taken, uint32_t n);
 };
 
 static const struct decision_ops real = {rxfer_sig_decide, rxfer_sig_rollback};
@@ -156,7 +155,6 @@ static void random_post(struct run *r)
 {
 	uint32_t i, n = prop_range(r->p, 1, MAX_CHAIN);
 	uint32_t taken = prop_chance(r->p, 20) ? prop_range(r->p, 0, n) : n;
-	struct rxfer_sig before = r->sig;
 	struct rxfer_sig_wr wr[MAX_CHAIN];
 	bool said[MAX_CHAIN];
 
@@ -174,7 +172,7 @@ static void random_post(struct run *r)
 		expect(r, said[i] == model_decide(r, &wr[i], io));
 	}
 	if (taken < n) {
-		r->ops->rollback(&r->sig, &before, wr, said, taken, n);
+		r->ops->rollback(&r->sig, wr, said, taken, n);
 		r->m.n -= n - taken;
 	}
 	compare(r);
@@ -304,33 +302,30 @@ static bool broken_counted(struct rxfer_sig *sig, const struct rxfer_sq *sq,
 	return said;
 }
 
-static void broken_rollback_none(struct rxfer_sig *sig, const struct rxfer_sig *before,
-				 const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken,
-				 uint32_t n)
+static void broken_rollback_none(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr,
+				 const bool *said, uint32_t taken, uint32_t n)
 {
-	(void)sig, (void)before, (void)wr, (void)said, (void)taken, (void)n;
+	(void)sig, (void)wr, (void)said, (void)taken, (void)n;
 }
 
 /* Takes everything back, the WRs that are in the queue too. */
-static void broken_rollback_all(struct rxfer_sig *sig, const struct rxfer_sig *before,
-				const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken,
-				uint32_t n)
+static void broken_rollback_all(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr,
+				const bool *said, uint32_t taken, uint32_t n)
 {
 	(void)taken;
-	rxfer_sig_rollback(sig, before, wr, said, 0, n);
+	rxfer_sig_rollback(sig, wr, said, 0, n);
 }
 
 /* Right counters, but the words of refused WRs still say that their I/Os are counted. */
-static void broken_rollback_words(struct rxfer_sig *sig, const struct rxfer_sig *before,
-				  const struct rxfer_sig_wr *wr, const bool *said, uint32_t taken,
-				  uint32_t n)
+static void broken_rollback_words(struct rxfer_sig *sig, const struct rxfer_sig_wr *wr,
+				  const bool *said, uint32_t taken, uint32_t n)
 {
 	uint64_t word[MAX_CHAIN];
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
 		word[i] = *wr[i].io_epoch;
-	rxfer_sig_rollback(sig, before, wr, said, taken, n);
+	rxfer_sig_rollback(sig, wr, said, taken, n);
 	for (i = 0; i < n; i++)
 		*wr[i].io_epoch = word[i];
 }

@@ -346,13 +346,12 @@ static void rules_hold_under_every_policy(void **state)
  */
 static void assert_rolled_back(const char *policy, uint32_t taken)
 {
-	struct fixture f = make(policy, 14, 6, 2), g = make(policy, 14, 6, 2), before;
+	struct fixture f = make(policy, 14, 6, 2), g = make(policy, 14, 6, 2);
 	struct rxfer_sig_wr w[10];
 	bool said[10];
 	uint32_t i;
 
 	assert_int_equal(wr(&f, 0, "p"), wr(&g, 0, "p"));
-	before = f;
 	for (i = 0; i < 10; i++) {
 		w[i] = (struct rxfer_sig_wr){.must_signal = i == 4,
 					     .ends_io = i % 3 == 2,
@@ -360,7 +359,7 @@ static void assert_rolled_back(const char *policy, uint32_t taken)
 					     .io_epoch = &f.word[i * 3 % 4]};
 		said[i] = rxfer_sig_decide(&f.sig, &f.room, &w[i]);
 	}
-	rxfer_sig_rollback(&f.sig, &before.sig, w, said, taken, 10);
+	rxfer_sig_rollback(&f.sig, w, said, taken, 10);
 
 	for (i = 0; i < taken; i++) {
 		struct rxfer_sig_wr again = w[i];
