@@ -52,9 +52,9 @@
  *
  * A decision is taken for each WR and is one of the dearest things that an I/O pays us for. So a
  * policy is asked once, for numbers: how many silent SQEs are enough, and how many WRs since it
- *last had its way. What the decisions of one post did can be undone one by one, backwards, so no
- *state is copied before a post: a silent WR only moved counters by one, and a signalled one, the
- *rarer kind, keeps in its struct rxfer_sig_wr what it reset.
+ * last had its way. What the decisions of one post did can be undone one by one, backwards, so no
+ * state is copied before a post: a silent WR only moved counters by one, and a signalled one, the
+ * rarer kind, keeps in its struct rxfer_sig_wr what it reset.
  */
 #include "sig.h"
 
