@@ -48,6 +48,7 @@ int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
 		vsnprintf(conn->broken_why, sizeof(conn->broken_why), format, args);
 		va_end(args);
 		conn->broken = err ? -abs(err) : -EIO;
+		conn->most = 0;
 	}
 	return rxfer_fail(conn->broken, "%s", conn->broken_why);
 }

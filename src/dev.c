@@ -387,6 +387,7 @@ int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **ou
 	if (!dev)
 		return rxfer_fail(ENOMEM, "out of memory");
 	dev->reg = reg;
+	dev->found = &dev->nowhere;
 	rc = open_chosen(dev, name);
 	if (rc)
 		goto fail;
@@ -544,12 +545,14 @@ int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int ri
 
 	if (!mem)
 		return rxfer_fail(ENOMEM, "out of memory");
-	*mem = (struct rxfer_mem){.dev = dev, .base = base, .len = len, .rights = rights};
+	*mem = (struct rxfer_mem){
+		.dev = dev, .base = base, .end = (char *)base + len, .len = len, .rights = rights};
 	rc = mem_register(dev, mem);
 	if (rc) {
 		free(mem);
 		return rc;
 	}
+	mem->lkey = mem->mr ? mem->mr->lkey : 0;
 	mem->next = dev->mems;
 	dev->mems = mem;
 	*out = mem;
@@ -566,7 +569,7 @@ void rxfer_mem_del(struct rxfer_mem *mem)
 		;
 	*p = mem->next;
 	if (mem->dev->found == mem)
-		mem->dev->found = NULL;
+		mem->dev->found = &mem->dev->nowhere;
 	if (mem->rights == RXFER_LOCAL)
 		mem->dev->reg->mem_del(mem->dev, mem);
 	else

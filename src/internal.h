@@ -13,8 +13,10 @@ struct rxfer_need;
 struct rxfer_mem {
 	struct rxfer_dev *dev;
 	char *base;
+	char *end; /* base + len */
 	size_t len;
 	unsigned int rights;
+	uint32_t lkey;	   /* mr's */
 	struct ibv_mr *mr; /* over all of it; NULL where a strategy registers piece by piece */
 	struct rxfer_mem *next;
 };
@@ -30,32 +32,37 @@ struct rxfer_dev {
 	struct rdma_cm_event *early; /* a request that came before it was due; see conn.c */
 	const struct rxfer_reg_ops *reg;
 	struct rxfer_mem *mems;
-	struct rxfer_mem *found; /* by the latest look-up, most likely by the next one too */
+	struct rxfer_mem *found;  /* by the latest look-up, most likely by the next one too */
+	struct rxfer_mem nowhere; /* holds nothing: what @found is while it is nothing */
 	struct rxfer_dev_counts counts;
 	struct sockaddr_storage addr;
 };
 
 /*
  * struct rxfer_io - one I/O in flight: prebuilt WRs, and what is needed to finish it.
+ * @done:     what will be handed up, filled in on the way: then it is one copy
+ * @next:     in the ring of all I/Os of the connection
  * @last_seq: of its last WR: proven done when a completion at or behind it is polled
  */
 struct rxfer_io {
-	uint64_t id;
-	uint64_t bytes;
+	struct rxfer_done done;
+	struct rxfer_io *next;
 	uint64_t sig_epoch;
-	uint32_t index; /* in conn->io, for a strategy's own data */
+	struct ibv_send_wr *wr; /* room for N */
 	uint32_t last_seq;
-	enum rxfer_opcode op;
-	bool own_cqe;
+	uint32_t nwr;
+	struct ibv_sge *sge;	  /* room for the worst cut */
+	struct rxfer_sig_wr *sig; /* for each WR */
 	bool aside;
-	uint32_t nrange, nwr;
+	uint32_t imm;
+	uint32_t index; /* of this I/O, for a strategy's own data */
+	uint32_t nrange;
 	struct rxfer_seg *range;   /* local pieces with keys: map fills them */
-	struct ibv_sge *sge;	   /* room for the worst cut */
-	struct ibv_send_wr *wr;	   /* room for N */
-	struct rxfer_sig_wr *sig;  /* likewise */
 	bool *said;		   /* the signalling answers, for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */
 };
+
+#define RXFER_NO_SHORT_WAY UINT32_MAX
 
 #define RXFER_WC_BATCH 16
 
@@ -65,40 +72,55 @@ struct rxfer_io {
 #define WR_NOTE	 (1ull << 34)
 #define WR_RECV	 (1ull << 63) /* the rest is the caller's id */
 
+/*
+ * struct rxfer_conn - a connection. What each I/O needs comes first, in few cache lines.
+ *
+ * I/Os are handed up in the order in which they were posted, so one ring of them is enough: those
+ * in flight begin at @oldest, the free ones at @next_io.
+ */
 struct rxfer_conn {
+	/* Posting. */
+	struct rxfer_io *next_io;
+	uint32_t inflight;
+	uint32_t most;	/* that may be in flight: all, or 0 once it is broken */
+	uint32_t need;	/* N */
+	uint32_t later; /* of these, credits kept after the submit */
+	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
+	/* How many fragments a SEND, and another I/O, must have for the short way of xfer.c: 1, or
+	 * RXFER_NO_SHORT_WAY. */
+	uint32_t short_send, short_rdma;
+	uint64_t inline_max;
+	uint32_t reads; /* READs in flight */
+	struct rxfer_sq sq;
+	struct rxfer_sig sig;
 	struct rxfer_dev *dev;
+	struct ibv_qp *qp; /* id's, also while it is hidden there */
+
+	/* Polling. */
+	struct rxfer_io *oldest;
+	uint32_t proven; /* every WR before this sequence number is done */
+	int broken;	 /* -errno of the first failure; its text is broken_why */
+	struct rxfer_counts counts;
+	struct ibv_cq *cq;
+	int wc_next, wc_count; /* completions polled and not yet looked at */
+	struct ibv_wc wc[RXFER_WC_BATCH];
+	uint32_t drains; /* drain WRs in flight: 0 or 1 */
+	uint32_t notes;	 /* notes in flight */
+
+	/* The rest. */
 	const struct rxfer_reg_ops *reg;
 	void *reg_data; /* the strategy's own */
 	bool reg_open;
-	struct rxfer_sq sq;
-	struct rxfer_sig sig;
-	uint32_t need;	  /* N */
-	uint32_t later;	  /* of these, credits kept after the submit */
-	uint32_t sge_max; /* per WR: device, opcode, strategy */
-
-	/* I/Os: a stack of free ones, a ring of posted ones in posting order. */
-	struct rxfer_io *io;
-	struct rxfer_io **free_io, **ring;
-	uint32_t nio, nfree, ring_mask, ring_head, ring_tail;
-	uint32_t proven; /* every WR before this sequence number is done */
-	uint32_t drains; /* drain WRs in flight: 0 or 1 */
-	uint32_t notes;	 /* notes in flight */
-	uint32_t reads;	 /* READs in flight */
-
-	/* Completions polled and not yet looked at. */
-	struct ibv_wc wc[RXFER_WC_BATCH];
-	int wc_next, wc_count;
-	int broken; /* -errno of the first failure; its text is broken_why */
-	char broken_why[320];
 	bool established;
+	uint32_t sge_max; /* per WR: device, opcode, strategy */
+	uint32_t nio;
+	struct rxfer_io *io;
+	char broken_why[320];
 	struct ibv_qp
 		*hidden; /* while we take the steps of the QP, which id->qp does not show then */
-
-	struct rxfer_counts counts;
 	struct rxfer_conn_attr attr;
 	struct rxfer_conn_info info;
 	struct rdma_cm_id *id;
-	struct ibv_cq *cq;
 	unsigned int cq_events; /* got, not yet acknowledged */
 	void *slab;		/* one allocation behind all arrays above */
 	struct rxfer_mem *staging_mem;
@@ -118,10 +140,16 @@ static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *add
 	return len <= m->len && offset <= m->len - len;
 }
 
+/* The same, and it is one byte at least. For the short way: few registers, no sum that can wrap. */
+static inline bool rxfer_mem_holds(const struct rxfer_mem *m, const char *addr, uint32_t len)
+{
+	return addr >= m->base && addr < m->end && len - 1ull < (size_t)(m->end - addr);
+}
+
 /* The declared memory that holds all of it; NULL for none. Hot: mostly the one found last. */
 static inline struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void *addr, size_t len)
 {
-	if (dev->found && rxfer_mem_contains(dev->found, addr, len))
+	if (rxfer_mem_contains(dev->found, addr, len))
 		return dev->found;
 	return rxfer_mem_search(dev, addr, len);
 }

@@ -61,9 +61,20 @@ static const char *remedy(enum ibv_wc_status status)
 	}
 }
 
-static int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
+/* What the I/O is that has the WR @seq. */
+static const char *opcode_of(const struct rxfer_conn *conn, uint32_t seq)
 {
-	const char *what = "a silent WR";
+	const struct rxfer_io *io = conn->oldest;
+
+	for (uint32_t i = 0; i < conn->inflight; i++, io = io->next)
+		if ((int32_t)(seq - io->last_seq) <= 0)
+			return opcode_name[io->done.op];
+	return "a silent WR";
+}
+
+static __attribute__((cold)) int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
+{
+	const char *what;
 
 	if (wc->wr_id & WR_RECV)
 		what = opcode_name[RXFER_RECV];
@@ -71,72 +82,52 @@ static int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
 		what = "the drain WR";
 	else if (wc->wr_id & WR_NOTE)
 		what = "a SEND of no bytes";
-	for (uint32_t i = conn->ring_tail;
-	     !(wc->wr_id & (WR_RECV | WR_DRAIN | WR_NOTE)) && i != conn->ring_head; i++) {
-		const struct rxfer_io *io = conn->ring[i & conn->ring_mask];
-
-		if ((int32_t)((uint32_t)wc->wr_id - io->last_seq) <= 0) {
-			what = opcode_name[io->op];
-			break;
-		}
-	}
+	else
+		what = opcode_of(conn, (uint32_t)wc->wr_id);
 	return rxfer_conn_break(conn, EIO, "%s failed: %s (status %d, vendor %#x); %s", what,
 				ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
 				remedy(wc->status));
 }
 
-static int take_send(struct rxfer_conn *conn, const struct ibv_wc *wc)
+/* Is the oldest I/O proven done? */
+static inline bool oldest_is_done(const struct rxfer_conn *conn)
 {
-	uint32_t seq = (uint32_t)wc->wr_id;
-
-	if (rxfer_sq_complete(&conn->sq, seq) < 0)
-		return rxfer_conn_break(
-			conn, EPROTO,
-			"%s reported a completion for WR %u, which is not in the queue",
-			conn->dev->info.name, seq);
-	conn->proven = seq + 1;
-	if (wc->wr_id & WR_ASIDE)
-		conn->counts.aside_cqe++;
-	else
-		conn->counts.cqe++;
-	if (wc->wr_id & WR_NOTE)
-		conn->notes--;
-	if (wc->wr_id & WR_DRAIN) {
-		conn->drains = 0;
-		return rxfer_sq_reserve(&conn->sq, 1);
-	}
-	return 0;
+	return conn->inflight && (int32_t)(conn->oldest->last_seq - conn->proven) < 0;
 }
 
-/* The oldest I/O, if it is proven done: unmap it and hand it up. 1, 0 or -errno. */
-static int finish_one(struct rxfer_conn *conn, struct rxfer_done *done)
+/*
+ * I/Os that are proven, one at least is. A completion under `half` proves many, so this loop is
+ * what most I/Os cost on the way back. Completions are looked at one by one, so an I/O that had one
+ * of its own is the last here: its latency can be taken before more memory is unmapped.
+ */
+static inline int finish(struct rxfer_conn *conn, struct rxfer_done *done, int max, bool unmap)
 {
-	struct rxfer_io *io;
-	int rc;
+	int n = 0;
 
-	if (conn->ring_tail == conn->ring_head)
-		return 0;
-	io = conn->ring[conn->ring_tail & conn->ring_mask];
-	if ((int32_t)(io->last_seq - conn->proven) >= 0)
-		return 0;
-	conn->ring_tail++;
-	conn->free_io[conn->nfree++] = io;
-	conn->reads -= io->op == RXFER_READ;
-	rc = rxfer_io_unmap(conn, io);
-	if (rc)
-		return rxfer_conn_break(conn, rc, "%s", rxfer_error());
-	*done = (struct rxfer_done){
-		.id = io->id, .op = io->op, .own_cqe = io->own_cqe, .bytes = io->bytes};
-	return 1;
+	do {
+		struct rxfer_io *io = conn->oldest;
+		int rc;
+
+		conn->oldest = io->next;
+		conn->inflight--;
+		if (io->done.op == RXFER_READ)
+			conn->reads--;
+		rc = unmap ? rxfer_io_unmap(conn, io) : 0;
+		if (rc)
+			return rxfer_conn_break(conn, rc, "%s", rxfer_error());
+		done[n++] = io->done;
+	} while (n < max && oldest_is_done(conn));
+	return n;
 }
 
-/* One completion: 1 where it is a message for the caller, 0 where it proved WRs, or -errno. */
-static int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxfer_done *done)
+static __attribute__((noinline)) int finish_unmapping(struct rxfer_conn *conn,
+						      struct rxfer_done *done, int max)
 {
-	if (wc->status != IBV_WC_SUCCESS)
-		return completion_failed(conn, wc);
-	if (!(wc->wr_id & WR_RECV))
-		return take_send(conn, wc);
+	return finish(conn, done, max, true);
+}
+
+static int message(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxfer_done *done)
+{
 	conn->counts.recv_cqe++;
 	*done = (struct rxfer_done){.id = wc->wr_id & ~WR_RECV,
 				    .op = RXFER_RECV,
@@ -148,31 +139,85 @@ static int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxf
 	return 1;
 }
 
-int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+/* What a WR proved that was more than an I/O's: one posted aside, a note, the drain. */
+static __attribute__((noinline)) int take_marked(struct rxfer_conn *conn, uint64_t wr_id)
+{
+	if (wr_id & WR_ASIDE)
+		conn->counts.aside_cqe++;
+	else
+		conn->counts.cqe++;
+	if (wr_id & WR_NOTE)
+		conn->notes--;
+	if (wr_id & WR_DRAIN) {
+		conn->drains = 0;
+		return rxfer_sq_reserve(&conn->sq, 1);
+	}
+	return 0;
+}
+
+static __attribute__((cold, noinline)) int not_ours(struct rxfer_conn *conn, uint32_t seq)
+{
+	return rxfer_conn_break(conn, EPROTO,
+				"%s reported a completion for WR %u, which is not in the queue",
+				conn->dev->info.name, seq);
+}
+
+/* One completion: 1 where it is a message for the caller, 0 where it proved WRs, or -errno. */
+static inline int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc,
+			   struct rxfer_done *done)
+{
+	uint32_t seq = (uint32_t)wc->wr_id;
+
+	if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0))
+		return completion_failed(conn, wc);
+	if (wc->wr_id & WR_RECV)
+		return message(conn, wc, done);
+	if (__builtin_expect(rxfer_sq_complete(&conn->sq, seq) < 0, 0))
+		return not_ours(conn, seq);
+	conn->proven = seq + 1;
+	if (__builtin_expect(wc->wr_id != seq, 0))
+		return take_marked(conn, wc->wr_id);
+	conn->counts.cqe++;
+	return 0;
+}
+
+/* Nothing is proven: look at completions until there is something to hand up. Fetches some, once,
+ * when no known ones are left. */
+static __attribute__((noinline)) int look(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 {
 	bool fetched = false;
-	int n = 0, rc;
+	int rc;
 
-	if (conn->broken)
-		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	while (n < max) {
-		rc = finish_one(conn, &done[n]);
-		if (rc == 0 && conn->wc_next < conn->wc_count) {
-			rc = take_one(conn, &conn->wc[conn->wc_next++], &done[n]);
-		} else if (rc == 0) {
-			if (fetched || n)
-				break;
+	do {
+		if (conn->wc_next == conn->wc_count) {
+			if (fetched)
+				return 0;
 			fetched = true;
 			rc = rxfer_cq_fetch(conn);
-			if (rc == 0)
-				break;
-			rc = rc < 0 ? rc : 0;
+			if (rc <= 0)
+				return rc;
 		}
-		if (rc < 0)
+		rc = take_one(conn, &conn->wc[conn->wc_next++], done);
+		if (rc)
 			return rc;
-		n += rc;
-	}
-	return n;
+	} while (!oldest_is_done(conn));
+	return conn->keys_only ? finish(conn, done, max, false) : finish_unmapping(conn, done, max);
+}
+
+static __attribute__((cold, noinline)) int broken_before(struct rxfer_conn *conn)
+{
+	return rxfer_conn_break(conn, conn->broken, "%s", "");
+}
+
+int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+{
+	if (__builtin_expect(conn->broken, 0))
+		return broken_before(conn);
+	if (max < 1)
+		return 0;
+	if (!oldest_is_done(conn))
+		return look(conn, done, max);
+	return conn->keys_only ? finish(conn, done, max, false) : finish_unmapping(conn, done, max);
 }
 
 bool rxfer_due(const struct rxfer_conn *conn)
@@ -182,6 +227,6 @@ bool rxfer_due(const struct rxfer_conn *conn)
 
 bool rxfer_idle(const struct rxfer_conn *conn)
 {
-	return conn->ring_tail == conn->ring_head && conn->drains == 0 && conn->notes == 0 &&
+	return conn->inflight == 0 && conn->drains == 0 && conn->notes == 0 &&
 	       conn->wc_next == conn->wc_count;
 }

@@ -23,6 +23,8 @@ struct rxfer_need {
  * @name, @summary: as the user types it; one line for help
  * @engine:     the mechanism, where there could be several; else ""
  * @sge_per_wr: fragments of one WR; 0: as many as the device takes
+ * @keys_only:  memory is registered whole by mem_add; map only looks up its keys, and unmap does
+ * nothing. Then the engine may look up the key of a single fragment itself.
  * @supported:  0, or -EOPNOTSUPP with rxfer_fail() wording the reason
  * @mem_add:    memory was declared with RXFER_LOCAL; @mem_del: it goes
  * @open:       make pools, outside the timed path; @close: undo; all I/Os were unmapped before
@@ -37,6 +39,7 @@ struct rxfer_reg_ops {
 	const char *summary;
 	const char *engine;
 	uint32_t sge_per_wr;
+	bool keys_only;
 	int (*supported)(const struct rxfer_dev *dev);
 	int (*mem_add)(struct rxfer_dev *dev, struct rxfer_mem *mem);
 	void (*mem_del)(struct rxfer_dev *dev, struct rxfer_mem *mem);

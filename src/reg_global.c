@@ -32,6 +32,7 @@ const struct rxfer_reg_ops rxfer_reg_global = {
 	.name = "global",
 	.summary = "one region over all memory, made once; fragments gathered by SGEs",
 	.engine = "",
+	.keys_only = true,
 	.supported = rxfer_reg_always,
 	.mem_add = rxfer_reg_mem_whole,
 	.mem_del = rxfer_reg_mem_drop,

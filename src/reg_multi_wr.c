@@ -10,6 +10,7 @@ const struct rxfer_reg_ops rxfer_reg_multi_wr = {
 	.summary = "one region over all memory, made once; one WR per fragment",
 	.engine = "",
 	.sge_per_wr = 1,
+	.keys_only = true,
 	.supported = rxfer_reg_always,
 	.mem_add = rxfer_reg_mem_whole,
 	.mem_del = rxfer_reg_mem_drop,

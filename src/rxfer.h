@@ -215,8 +215,8 @@ struct rxfer_conn_info {
 /* struct rxfer_counts - counted where they happen. */
 struct rxfer_counts {
 	uint64_t sqe;		   /* WRs posted */
-	uint64_t posts;		   /* ibv_post_send() calls that posted them */
 	uint64_t cqe;		   /* SQ completions polled */
+	uint64_t posts;		   /* ibv_post_send() calls that posted the WRs */
 	uint64_t recv_cqe;	   /* RQ completions polled */
 	uint64_t copied_bytes;	   /* linearised */
 	uint64_t map_ns, unmap_ns; /* with time_phases */
@@ -334,9 +334,10 @@ struct rxfer_done {
 
 /**
  * rxfer_poll() - up to @max I/Os that are done, in posting order; calls ibv_poll_cq() at most once,
- * and not while known ones are left. Returns how many (0: none now), or -errno where the connection
- * broke: rxfer_error() names opcode and status. Memory is unmapped on the way, so time the return
- * of a call with @max 1.
+ * and not while known ones are left. One call hands up no more than one completion proved, so an
+ * I/O that had one of its own is the last: memory is unmapped on the way, and who times I/Os takes
+ * the time at the return, whatever @max. Returns how many (0: none now), or -errno where the
+ * connection broke: rxfer_error() names opcode and status.
  */
 int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
 

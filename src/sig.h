@@ -134,15 +134,16 @@ static inline void rxfer_sig_signal(struct rxfer_sig *sig, struct rxfer_sig_wr *
 	sig->epoch++;
 }
 
-/* Rules (d), (b) and (c): the one place where the queue is kept alive. The essay is in sig.c. */
-static inline bool rxfer_sig_must(const struct rxfer_sig *sig, const struct rxfer_sq *sq,
-				  bool must_signal, bool ends_post)
+/* Rules (d), (b) and (c): the one place where the queue is kept alive. The essay is in sig.c.
+ * @free: credits free after rxfer_sq_commit() of the chain. */
+static inline bool rxfer_sig_must(const struct rxfer_sig *sig, int64_t free, bool must_signal,
+				  bool ends_post)
 {
 	if (must_signal)
 		return true;
 	if (!ends_post)
 		return false;
-	return 2ull * sig->silent_ios >= sig->slots || rxfer_sq_free(sq) < sig->need;
+	return 2ull * sig->silent_ios >= sig->slots || free < sig->need;
 }
 
 /*
@@ -150,21 +151,21 @@ static inline bool rxfer_sig_must(const struct rxfer_sig *sig, const struct rxfe
  * I/O's word and the record of it, and no more. What is known of the WR is given apart from @wr
  * so that a caller who knows it beforehand pays for no comparison.
  */
-static inline bool rxfer_sig_next(struct rxfer_sig *sig, const struct rxfer_sq *sq,
-				  struct rxfer_sig_wr *wr, uint64_t *io_epoch, bool must_signal,
-				  bool ends_io, bool ends_post)
+static inline bool rxfer_sig_next(struct rxfer_sig *sig, int64_t free, struct rxfer_sig_wr *wr,
+				  uint64_t *io_epoch, bool must_signal, bool ends_io,
+				  bool ends_post)
 {
 	bool wanted;
 
-	sig->silent++;
-	sig->counted++;
 	wr->epoch_was = *io_epoch;
 	if (wr->epoch_was != sig->epoch) {
 		*io_epoch = sig->epoch;
 		sig->silent_ios++;
 	}
+	sig->silent++;
+	sig->counted++;
 	wanted = sig->silent >= sig->limits.silent || sig->counted >= sig->limits.counted[ends_io];
-	if (!wanted && !rxfer_sig_must(sig, sq, must_signal, ends_post))
+	if (!wanted && !rxfer_sig_must(sig, free, must_signal, ends_post))
 		return false;
 	rxfer_sig_signal(sig, wr, wanted);
 	return true;
@@ -180,8 +181,8 @@ static inline bool rxfer_sig_next(struct rxfer_sig *sig, const struct rxfer_sq *
 static inline bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq,
 				    struct rxfer_sig_wr *wr)
 {
-	return rxfer_sig_next(sig, sq, wr, wr->io_epoch, wr->must_signal, wr->ends_io,
-			      wr->ends_post);
+	return rxfer_sig_next(sig, rxfer_sq_free(sq), wr, wr->io_epoch, wr->must_signal,
+			      wr->ends_io, wr->ends_post);
 }
 
 /**

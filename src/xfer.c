@@ -39,8 +39,6 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
 	char *at = slab;
 	struct rxfer_io *io = carve(&at, conn->nio * sizeof(*io));
-	struct rxfer_io **free_io = carve(&at, conn->nio * sizeof(*free_io));
-	struct rxfer_io **ring = carve(&at, (conn->ring_mask + 1) * sizeof(*ring));
 
 	for (uint32_t i = 0; i < conn->nio; i++) {
 		struct ibv_send_wr *wr = carve(&at, conn->need * sizeof(*wr));
@@ -53,15 +51,13 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 			continue;
 		io[i] = (struct rxfer_io){
 			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
+		io[i].next = &io[(i + 1) % conn->nio];
+		wr->sg_list = sge;
 		for (uint32_t k = 0; k < conn->need; k++)
 			sig[k].io_epoch = &io[i].sig_epoch;
-		free_io[i] = &io[i];
 	}
-	if (slab) {
-		conn->io = io;
-		conn->free_io = free_io;
-		conn->ring = ring;
-	}
+	if (slab)
+		conn->io = conn->next_io = conn->oldest = io;
 	return (size_t)(at - slab);
 }
 
@@ -92,9 +88,6 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	int rc;
 
 	conn->nio = conn->attr.slots;
-	for (conn->ring_mask = 1; conn->ring_mask < conn->nio;)
-		conn->ring_mask *= 2;
-	conn->ring_mask--;
 	bytes = lay_out(conn, NULL);
 	conn->slab = aligned_alloc(64, bytes);
 	if (!conn->slab)
@@ -102,7 +95,15 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 				  conn->nio, conn->need);
 	memset(conn->slab, 0, bytes);
 	lay_out(conn, conn->slab);
-	conn->nfree = conn->nio;
+	conn->most = conn->nio;
+	conn->qp = conn->id->qp;
+	conn->inline_max = conn->attr.inline_max;
+	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
+	conn->short_send = conn->short_rdma = RXFER_NO_SHORT_WAY;
+	if (conn->keys_only && conn->attr.shape.frags)
+		conn->short_send = 1;
+	if (conn->attr.shape.segments)
+		conn->short_rdma = conn->short_send;
 	rc = conn->reg->open(conn);
 	if (rc)
 		return rc;
@@ -113,11 +114,10 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 /* The QP is gone: unmap what was in flight. Also called on a half-made connection. */
 void rxfer_xfer_destroy(struct rxfer_conn *conn)
 {
-	for (; conn->slab && conn->ring_tail != conn->ring_head; conn->ring_tail++) {
-		struct rxfer_io *io = conn->ring[conn->ring_tail & conn->ring_mask];
-
-		if (!io->aside)
-			conn->reg->unmap(conn, io);
+	for (; conn->inflight; conn->inflight--) {
+		if (!conn->oldest->aside)
+			conn->reg->unmap(conn, conn->oldest);
+		conn->oldest = conn->oldest->next;
 	}
 	if (conn->reg_open)
 		conn->reg->close(conn);
@@ -127,27 +127,26 @@ void rxfer_xfer_destroy(struct rxfer_conn *conn)
 	conn->slab = NULL;
 }
 
-/* ---- Posting ---- */
+/* ---- The work requests of an I/O ---- */
 
 /* One range to one segment (or to none, a SEND): no walk is needed. */
-static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
+static inline void build_single(struct rxfer_io *io, enum rxfer_opcode op, uint64_t addr,
+				uint32_t len, uint32_t key, const struct rxfer_seg *remote)
 {
-	const struct rxfer_seg *local = &io->range[0];
 	struct ibv_send_wr *wr = io->wr;
 
-	io->sge[0] = (struct ibv_sge){local->addr, local->len, local->key};
+	io->sge->addr = addr;
+	io->sge->length = len;
+	if (io->sge->lkey != key)
+		io->sge->lkey = key;
 	if (remote) {
-		if (remote->len < local->len)
-			io->sge[0].length = remote->len;
 		wr->wr.rdma.remote_addr = remote->addr;
 		wr->wr.rdma.rkey = remote->key;
 	}
-	wr->sg_list = io->sge;
-	wr->num_sge = 1;
-	wr->opcode = wr_opcode[io->op];
 	wr->next = NULL;
-	io->bytes = io->sge[0].length;
-	io->nwr = io->bytes != 0;
+	wr->num_sge = 1;
+	wr->opcode = wr_opcode[op];
+	io->done.bytes = len;
 }
 
 /* Cut an I/O's ranges and the remote segments into WRs. */
@@ -159,7 +158,7 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 	struct rxfer_piece piece;
 	struct rxfer_cut cut;
 
-	io->bytes = 0;
+	io->done.bytes = 0;
 	rxfer_cut_init(&cut, io->range, io->nrange, remote, nremote, conn->sge_max);
 	for (; rxfer_cut_next(&cut, &piece); sge++) {
 		if (piece.starts_wr) {
@@ -167,13 +166,13 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 			wr->next = wr + 1;
 			wr->sg_list = sge;
 			wr->num_sge = 0;
-			wr->opcode = wr_opcode[io->op];
+			wr->opcode = wr_opcode[io->done.op];
 			wr->wr.rdma.remote_addr = piece.remote_addr;
 			wr->wr.rdma.rkey = piece.rkey;
 		}
 		wr->num_sge++;
 		*sge = (struct ibv_sge){piece.local.addr, piece.local.len, piece.local.key};
-		io->bytes += piece.local.len;
+		io->done.bytes += piece.local.len;
 	}
 	if (wr >= io->wr)
 		wr->next = NULL;
@@ -183,10 +182,17 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 		  const struct rxfer_seg *remote, uint32_t nremote)
 {
-	if (io->nrange == 1 && nremote <= 1)
-		build_single(io, nremote ? remote : NULL);
-	else
+	const struct rxfer_seg *local = io->range;
+	uint32_t len = local->len;
+
+	if (io->nrange != 1 || nremote > 1) {
 		build_cut(conn, io, remote, nremote);
+		return;
+	}
+	if (nremote && remote->len < len)
+		len = remote->len;
+	build_single(io, io->done.op, local->addr, len, local->key, nremote ? remote : NULL);
+	io->nwr = len != 0;
 }
 
 static uint64_t wr_bytes(const struct ibv_send_wr *wr)
@@ -198,100 +204,122 @@ static uint64_t wr_bytes(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-/* Ask the policy for each WR of the chain, and number them. */
-static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
+/* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
+static inline void add_imm(struct ibv_send_wr *wr, uint32_t imm)
 {
-	uint64_t mark = flags & RXFER_ASIDE ? WR_ASIDE : 0;
-
-	for (uint32_t i = 0; i < io->nwr; i++) {
-		bool last = i == io->nwr - 1;
-
-		io->sig[i].must_signal = last && (flags & RXFER_MUST_SIGNAL);
-		io->sig[i].ends_io = last;
-		io->sig[i].ends_post = last;
-		io->said[i] = rxfer_sig_decide(&conn->sig, &conn->sq, &io->sig[i]);
-		if (mark && io->said[i]) {
-			conn->sig.forced -= io->sig[i].forced;
-			io->sig[i].forced = false;
-		}
-		io->wr[i].send_flags = io->said[i] ? IBV_SEND_SIGNALED : 0;
-		if (conn->attr.inline_max && io->op != RXFER_READ &&
-		    wr_bytes(&io->wr[i]) <= conn->attr.inline_max)
-			io->wr[i].send_flags |= IBV_SEND_INLINE;
-		io->wr[i].wr_id = mark | (uint32_t)(seq + i);
-	}
-	if (conn->reads && io->op != RXFER_READ)
-		io->wr[0].send_flags |= IBV_SEND_FENCE;
-	conn->reads += io->op == RXFER_READ;
-	io->own_cqe = io->said[io->nwr - 1];
-	io->last_seq = seq + io->nwr - 1;
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htonl(imm);
 }
 
-/* The device refused the post from @bad on: put the accounts right; the connection is of no more
- * use. */
-static int post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct ibv_send_wr *bad,
-		       int err)
+/* ---- Posting a chain ---- */
+
+/*
+ * The device refused the post from @bad on: put the accounts right; the connection is of no more
+ * use.
+ */
+static __attribute__((cold, noinline)) int post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
+						       uint32_t nwr, const struct ibv_send_wr *bad,
+						       int err)
 {
 	uint32_t taken = bad ? (uint32_t)(bad - io->wr) : 0;
 
-	rxfer_sq_unpost(&conn->sq, io->nwr - taken);
-	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, io->nwr);
-	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= io->nwr - taken;
+	for (uint32_t i = 0; i < nwr; i++)
+		io->said[i] = io->wr[i].send_flags & IBV_SEND_SIGNALED;
+	rxfer_sq_unpost(&conn->sq, nwr - taken);
+	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, nwr);
+	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= nwr - taken;
 	return rxfer_conn_break(
 		conn, abs(err),
 		"ibv_post_send on %s took %u of %u WRs (%s): %u of %u send entries were in use by our count",
-		conn->dev->info.name, taken, io->nwr, strerror(abs(err)),
-		rxfer_sq_posted(&conn->sq), conn->sq.depth);
+		conn->dev->info.name, taken, nwr, strerror(abs(err)), rxfer_sq_posted(&conn->sq),
+		conn->sq.depth);
 }
 
-static int account_broken(struct rxfer_conn *conn, const struct rxfer_io *io)
+static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *conn, uint32_t nwr)
 {
 	return rxfer_conn_break(
 		conn, EOVERFLOW,
 		"the send-queue account does not hold (a bug of ours): %u WRs to post, N %u, posted %u, reserved %u, depth %u",
-		io->nwr, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved, conn->sq.depth);
+		nwr, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved, conn->sq.depth);
 }
 
-/* Ring the doorbell: once, or once for each WR. Returns what ibv_post_send() did; counts. */
-static int ring_doorbell(struct rxfer_conn *conn, struct rxfer_io *io, struct ibv_send_wr **bad)
+/* One ibv_post_send() for each WR. Returns what it did; counts. */
+static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint32_t nwr,
+		       uint64_t *posts, struct ibv_send_wr **bad)
 {
-	uint64_t *posts = io->aside ? &conn->counts.aside_posts : &conn->counts.posts;
-	struct ibv_send_wr *wr = io->wr;
 	int rc = 0;
 
-	if (!conn->attr.post_single) {
-		*posts += 1;
-		return ibv_post_send(conn->id->qp, wr, bad);
-	}
-	for (; wr < io->wr + io->nwr && rc == 0; wr++) {
+	for (; nwr && rc == 0; nwr--, wr++) {
 		wr->next = NULL;
 		*posts += 1;
 		*bad = wr;
-		rc = ibv_post_send(conn->id->qp, wr, bad);
+		rc = ibv_post_send(conn->qp, wr, bad);
 	}
 	return rc;
 }
 
-/* Spend the reservation and post. */
-static int submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags)
+/* Ask the policy for each WR of the chain, and number them. */
+static inline void sign(struct rxfer_conn *conn, struct rxfer_io *io, enum rxfer_opcode op,
+			uint32_t nwr, uint32_t seq, int64_t left, unsigned int flags)
 {
-	struct rxfer_counts *c = &conn->counts;
-	struct ibv_send_wr *bad = NULL;
-	uint32_t seq;
-	int rc = rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq);
+	bool said = false;
 
-	if (rc)
-		return account_broken(conn, io);
-	sign(conn, io, seq, flags);
-	if (flags & RXFER_ASIDE)
-		c->aside_sqe += io->nwr;
-	else
-		c->sqe += io->nwr;
-	rc = ring_doorbell(conn, io, &bad);
-	if (rc)
-		return post_failed(conn, io, bad, rc);
+	for (uint32_t i = 0; i < nwr; i++) {
+		struct ibv_send_wr *wr = &io->wr[i];
+		bool last = i == nwr - 1;
+		uint64_t bytes = nwr == 1 ? io->done.bytes : wr_bytes(wr);
+
+		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], &io->sig_epoch,
+				      last && (flags & RXFER_MUST_SIGNAL), last, last);
+		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
+		wr->wr_id = (uint32_t)(seq + i);
+		if (op != RXFER_READ && __builtin_expect(bytes <= conn->inline_max, 0))
+			wr->send_flags |= IBV_SEND_INLINE;
+		if (flags & RXFER_ASIDE) {
+			wr->wr_id |= WR_ASIDE;
+			conn->sig.forced -= said && io->sig[i].forced;
+			io->sig[i].forced = false;
+		}
+	}
+	if (op == RXFER_READ)
+		conn->reads++;
+	else if (conn->reads)
+		io->wr->send_flags |= IBV_SEND_FENCE;
+	io->done.own_cqe = said;
+	io->last_seq = seq + nwr - 1;
+}
+
+/*
+ * Take the I/O from the free ones and post its WRs, which are numbered from @seq and leave @left
+ * credits. It counts as in flight also where the post fails: part of it may be in the queue, so it
+ * stays mapped as long as the QP.
+ */
+static inline __attribute__((always_inline)) int submit(struct rxfer_conn *conn,
+							struct rxfer_io *io, enum rxfer_opcode op,
+							uint32_t nwr, uint32_t seq, int64_t left,
+							unsigned int flags)
+{
+	bool aside = flags & RXFER_ASIDE;
+	uint64_t *posts = aside ? &conn->counts.aside_posts : &conn->counts.posts;
+	struct ibv_send_wr *bad = NULL;
+	int rc;
+
+	conn->next_io = io->next;
+	conn->inflight++;
+	sign(conn, io, op, nwr, seq, left, flags);
+	*(aside ? &conn->counts.aside_sqe : &conn->counts.sqe) += nwr;
+	if (nwr > 1 && conn->attr.post_single) {
+		rc = post_singly(conn, io->wr, nwr, posts, &bad);
+	} else {
+		*posts += 1;
+		rc = ibv_post_send(conn->qp, io->wr, &bad);
+	}
+	if (__builtin_expect(rc, 0))
+		return post_failed(conn, io, nwr, bad, rc);
 	return 0;
 }
+
+/* ---- Posting an I/O ---- */
 
 static int timed_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
 		     uint32_t n)
@@ -313,22 +341,6 @@ static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_
 	return conn->reg->map(conn, io, local, n);
 }
 
-/* A free I/O with N credits, or why there is none. */
-static int take_io(struct rxfer_conn *conn, uint32_t nlocal, uint32_t nremote, struct rxfer_io **io)
-{
-	if (conn->broken)
-		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	if (conn->nfree == 0)
-		return -EAGAIN;
-	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
-		return rxfer_fail(
-			EINVAL,
-			"an I/O of %u fragments and %u segments on a connection made for %u and %u",
-			nlocal, nremote, conn->attr.shape.frags, conn->attr.shape.segments);
-	*io = conn->free_io[conn->nfree - 1];
-	return rxfer_sq_reserve(&conn->sq, conn->need);
-}
-
 /* Gather fragments by copy into the I/O's staging buffer, which then is the one fragment. */
 static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
 		      uint32_t n)
@@ -343,26 +355,40 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	conn->counts.copied_bytes += io->staging.len;
 }
 
-/* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
-static void add_imm(struct ibv_send_wr *wr, uint32_t imm)
+/* Why no I/O can start now. */
+static __attribute__((noinline)) int no_io(struct rxfer_conn *conn)
 {
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htonl(imm);
+	return conn->broken ? rxfer_conn_break(conn, conn->broken, "%s", "") : -EAGAIN;
 }
 
-/* One I/O, from its two lists to the device. One copy, so that its parts are inlined in it. */
-static __attribute__((noinline)) int post(struct rxfer_conn *conn, enum rxfer_opcode op,
-					  const struct rxfer_frag *local, uint32_t nlocal,
-					  const struct rxfer_seg *remote, uint32_t nremote,
-					  uint32_t imm, uint64_t id, unsigned int flags)
+/* The same where its credits were not to be had: mostly there are just none free now. */
+static __attribute__((noinline)) int no_credits(struct rxfer_conn *conn)
 {
-	struct rxfer_io *io = NULL;
-	int rc = take_io(conn, nlocal, nremote, &io);
+	int rc = rxfer_sq_reserve(&conn->sq, conn->need);
 
+	return rc ? rc : account_broken(conn, 1);
+}
+
+/* Any I/O, whatever its lists and its strategy, whose id, opcode and immediate data are already in
+ * the next free one: from there to the device. */
+static __attribute__((noinline)) int post_any(struct rxfer_conn *conn,
+					      const struct rxfer_frag *local, uint32_t nlocal,
+					      const struct rxfer_seg *remote, uint32_t nremote,
+					      unsigned int flags)
+{
+	struct rxfer_io *io = conn->next_io;
+	enum rxfer_opcode op = io->done.op;
+	uint32_t seq;
+	int rc;
+
+	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
+		return rxfer_fail(
+			EINVAL,
+			"an I/O of %u fragments and %u segments on a connection made for %u and %u",
+			nlocal, nremote, conn->attr.shape.frags, conn->attr.shape.segments);
+	rc = rxfer_sq_reserve(&conn->sq, conn->need);
 	if (rc)
 		return rc;
-	io->op = op;
-	io->id = id;
 	io->aside = flags & RXFER_ASIDE;
 	if (op == RXFER_SEND && conn->staging && nlocal > conn->sge_max) {
 		linearise(conn, io, local, nlocal);
@@ -381,12 +407,55 @@ static __attribute__((noinline)) int post(struct rxfer_conn *conn, enum rxfer_op
 		return rxfer_fail(EINVAL, "an I/O of no bytes");
 	}
 	if (op == RXFER_WRITE_IMM)
-		add_imm(&io->wr[io->nwr - 1], imm);
-	/* In the ring also where the post fails: part of it may be in the queue, so it stays mapped
-	 * as long as the QP. */
-	conn->ring[conn->ring_head++ & conn->ring_mask] = io;
-	conn->nfree--;
-	return submit(conn, io, flags);
+		add_imm(&io->wr[io->nwr - 1], io->imm);
+	if (rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq))
+		return account_broken(conn, io->nwr);
+	return submit(conn, io, op, io->nwr, seq, rxfer_sq_free(&conn->sq), flags);
+}
+
+/*
+ * One I/O, from its two lists to the device.
+ *
+ * The short way is for what most I/Os of a fast device are: one fragment, and one segment that it
+ * fits in, under a strategy that only looks up keys, in the memory that the look-up before this one
+ * found. It makes the same checks as post_any() and leaves the same behind; but what is known here
+ * is not asked again: nothing can fail between the reservation and its commit, so both are one
+ * step; there is one WR, so no list is walked; and @op is a constant in each copy. None of it
+ * remembers the lists of an earlier I/O, so nothing can be out of date: keys are looked up each
+ * time.
+ *
+ * What is written to the next free I/O before it is taken does no harm if it is not taken then.
+ */
+static inline __attribute__((always_inline)) int
+post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local, uint32_t nlocal,
+     const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm, uint64_t id,
+     unsigned int flags)
+{
+	const bool rdma = op != RXFER_SEND;
+	const struct rxfer_mem *mem = conn->dev->found;
+	struct rxfer_io *io = conn->next_io;
+	uint32_t seq;
+	int64_t left;
+
+	if (__builtin_expect(conn->inflight >= conn->most, 0))
+		return no_io(conn);
+	io->done.id = id;
+	io->done.op = op;
+	if (op == RXFER_WRITE_IMM)
+		io->imm = imm;
+	if (nlocal != (rdma ? conn->short_rdma : conn->short_send) ||
+	    __builtin_expect(nremote != rdma, 0) ||
+	    !rxfer_mem_holds(mem, local->addr, local->len) || (rdma && remote->len < local->len) ||
+	    (flags & RXFER_ASIDE))
+		return post_any(conn, local, nlocal, remote, nremote, flags);
+	io->aside = false;
+	build_single(io, op, (uintptr_t)local->addr, local->len, mem->lkey, rdma ? remote : NULL);
+	if (op == RXFER_WRITE_IMM)
+		add_imm(io->wr, imm);
+	if (__builtin_expect(!rxfer_sq_spend(&conn->sq, conn->need, 1, conn->later, &seq, &left),
+			     0))
+		return no_credits(conn);
+	return submit(conn, io, op, 1, seq, left, flags & RXFER_MUST_SIGNAL);
 }
 
 int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
@@ -430,7 +499,7 @@ int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t 
 	if (len)
 		sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
 	wr.sg_list = &sge;
-	rc = ibv_post_recv(conn->id->qp, &wr, &bad);
+	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (rc)
 		return rxfer_conn_break(conn, abs(rc), "ibv_post_recv on %s: %s (%u entries)",
 					conn->dev->info.name, strerror(abs(rc)),
@@ -456,7 +525,7 @@ static int post_bare(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t m
 	conn->sig.forced = forced;
 	wr->wr_id = mark | seq;
 	wr->send_flags = IBV_SEND_SIGNALED | (conn->reads ? IBV_SEND_FENCE : 0);
-	rc = ibv_post_send(conn->id->qp, wr, &bad);
+	rc = ibv_post_send(conn->qp, wr, &bad);
 	if (!rc)
 		return 0;
 	rxfer_sq_unpost(&conn->sq, 1);

@@ -215,6 +215,56 @@ static void a_later_completion_proves(void **state)
 	engine_close(&p.e);
 }
 
+/* One completion proves three; whoever asks for more gets those, and the time is the third's,
+ * though the next completion is there. */
+static void a_burst_ends_with_its_completion(void **state)
+{
+	struct rxfer_done done[8];
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, "global", RXFER_LOCAL);
+	connect_pair(&p, RXFER_WRITE, 1, 6, 0, "half");
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(write_at(&p, 64 * i, 64, i, 0), 0);
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.client, done, 2), 2);
+	assert_int_equal(done[1].id, 1);
+	for (uint64_t last = 2; last < 6; last += 3) {
+		int n = rxfer_poll(p.e.client, done, 8);
+
+		assert_int_equal(n, last == 2 ? 1 : 3);
+		assert_int_equal(done[n - 1].id, last);
+		for (int i = 0; i < n; i++)
+			assert_int_equal(done[i].own_cqe, i == n - 1);
+	}
+	assert_int_equal(rxfer_poll(p.e.client, done, 8), 0);
+	assert_true(engine_idle(p.e.client));
+	engine_close(&p.e);
+}
+
+/* The latest look-up is no excuse: what is gone is gone, and its last byte is its last. */
+static void keys_are_looked_up_each_time(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, "global", RXFER_LOCAL);
+	connect_pair(&p, RXFER_WRITE, 1, 4, 0, "all");
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(write_at(&p, BYTES - 64, 64, i, 0), 0);
+		assert_int_equal(write_at(&p, BYTES - 63, 64, 9, 0), -EFAULT);
+		assert_int_equal(write_at(&p, 0ull - 64, 64, 9, 0), -EFAULT);
+		fake_run();
+		expect_done(&p, i);
+		rxfer_mem_del(p.local);
+		assert_int_equal(write_at(&p, 0, 64, 9, 0), -EFAULT);
+		assert_int_equal(rxfer_mem_add(p.e.cdev, p.mine, BYTES, RXFER_LOCAL, &p.local), 0);
+	}
+	assert_true(engine_idle(p.e.client));
+	engine_close(&p.e);
+}
+
 static void a_drain_proves_the_silent_tail(void **state)
 {
 	struct rxfer_seg none;
@@ -355,6 +405,8 @@ int main(void)
 		cmocka_unit_test(a_message_of_too_many_pieces_is_linearised),
 		cmocka_unit_test(recvs_only_in_fixed_memory),
 		cmocka_unit_test(a_later_completion_proves),
+		cmocka_unit_test(a_burst_ends_with_its_completion),
+		cmocka_unit_test(keys_are_looked_up_each_time),
 		cmocka_unit_test(a_drain_proves_the_silent_tail),
 		cmocka_unit_test(what_follows_a_read_is_fenced),
 		cmocka_unit_test(counts_begin_anew),

@@ -126,7 +126,7 @@ void engine_close(struct engine *e)
 bool engine_idle(const struct rxfer_conn *conn)
 {
 	return rxfer_idle(conn) && rxfer_sq_posted(&conn->sq) == 0 && conn->sq.reserved == 1 &&
-	       conn->nfree == conn->nio && !rxfer_sig_tail_silent(&conn->sig) &&
+	       conn->inflight == 0 && !rxfer_sig_tail_silent(&conn->sig) &&
 	       fake_sq_posted(conn->id->qp) == 0;
 }
 
