@@ -181,7 +181,7 @@ void rxfer_cq_destroy(struct rxfer_conn *conn);
 int rxfer_cq_fetch(
 	struct rxfer_conn *conn); /* one ibv_poll_cq() into conn->wc; how many, or -errno */
 
-/* xfer.c: the arrays of a connection; needs conn->need, sge_max, attr. */
+/* io.c: the I/Os of a connection; needs conn->need, sge_max, attr. */
 int rxfer_xfer_init(struct rxfer_conn *conn);
 void rxfer_xfer_destroy(struct rxfer_conn *conn);
 

@@ -113,10 +113,11 @@ int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io)
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 			uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct rxfer_mem *mem = rxfer_mem_find(conn->dev, frag[i].addr, frag[i].len);
+	const struct rxfer_mem *mem = &conn->dev->nowhere;
 
-		if (!mem || !mem->mr)
+	for (uint32_t i = 0; i < n; i++) {
+		mem = rxfer_reg_holder(conn->dev, mem, frag[i].addr, frag[i].len);
+		if (!mem)
 			return rxfer_fail(
 				EFAULT,
 				"memory at %p, %u bytes, is not registered: declare it by rxfer_mem_add()",
@@ -124,7 +125,7 @@ int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const stru
 		io->range[i] = (struct rxfer_seg){
 			.addr = (uintptr_t)frag[i].addr,
 			.len = frag[i].len,
-			.key = mem->mr->lkey,
+			.key = mem->lkey,
 		};
 	}
 	io->nrange = n;

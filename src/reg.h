@@ -68,21 +68,35 @@ int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io);
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 			uint32_t n);
 
+/* The memory that is registered whole and holds all of it: @mem if that does; NULL for none. Hot.
+ */
+static inline const struct rxfer_mem *
+rxfer_reg_holder(struct rxfer_dev *dev, const struct rxfer_mem *mem, const void *addr, uint32_t len)
+{
+	if (rxfer_mem_holds(mem, addr, len))
+		return mem;
+	mem = rxfer_mem_find(dev, addr, len);
+	return mem && mem->mr ? mem : NULL;
+}
+
 /* Fragments that adjoin become one range; fills addr and len only. Returns how many ranges. Hot. */
 static inline uint32_t rxfer_reg_runs(const struct rxfer_frag *frag, uint32_t n,
 				      struct rxfer_seg *run)
 {
-	uint32_t runs = 0;
+	struct rxfer_seg *last = run - 1;
+	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t addr = (uintptr_t)frag[i].addr;
+		uint32_t len = frag[i].len;
 
-		if (runs && run[runs - 1].addr + run[runs - 1].len == addr)
-			run[runs - 1].len += frag[i].len;
+		if (i && addr == end)
+			last->len += len;
 		else
-			run[runs++] = (struct rxfer_seg){.addr = addr, .len = frag[i].len};
+			*++last = (struct rxfer_seg){.addr = addr, .len = len};
+		end = addr + len;
 	}
-	return runs;
+	return (uint32_t)(last - run) + 1;
 }
 
 #endif

@@ -11,18 +11,18 @@ static int global_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 		      uint32_t n)
 {
 	uint32_t runs = rxfer_reg_runs(frag, n, io->range);
+	const struct rxfer_mem *mem = &conn->dev->nowhere;
 
 	for (uint32_t i = 0; i < runs; i++) {
 		struct rxfer_seg *r = &io->range[i];
-		struct rxfer_mem *mem =
-			rxfer_mem_find(conn->dev, (void *)(uintptr_t)r->addr, r->len);
 
-		if (!mem || !mem->mr)
+		mem = rxfer_reg_holder(conn->dev, mem, (void *)(uintptr_t)r->addr, r->len);
+		if (!mem)
 			return rxfer_fail(
 				EFAULT,
 				"memory at %#llx, %u bytes, was not declared by rxfer_mem_add()",
 				(unsigned long long)r->addr, r->len);
-		r->key = mem->mr->lkey;
+		r->key = mem->lkey;
 	}
 	io->nrange = runs;
 	return 0;

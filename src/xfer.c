@@ -21,112 +21,6 @@ static const enum ibv_wr_opcode wr_opcode[] = {
 	[RXFER_SEND] = IBV_WR_SEND,
 };
 
-/* ---- The arrays of a connection ---- */
-
-/* Cut pieces off one allocation, each aligned for anything. */
-static void *carve(char **slab, size_t bytes)
-{
-	void *p = *slab;
-
-	*slab += (bytes + 63) & ~(size_t)63;
-	return p;
-}
-
-/* The same walk twice: with @slab at NULL it measures, else it hands out. Returns the bytes. */
-static size_t lay_out(struct rxfer_conn *conn, char *slab)
-{
-	const struct rxfer_shape *s = &conn->attr.shape;
-	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
-	char *at = slab;
-	struct rxfer_io *io = carve(&at, conn->nio * sizeof(*io));
-
-	for (uint32_t i = 0; i < conn->nio; i++) {
-		struct ibv_send_wr *wr = carve(&at, conn->need * sizeof(*wr));
-		struct rxfer_seg *range = carve(&at, s->frags * sizeof(*range));
-		struct ibv_sge *sge = carve(&at, pieces * sizeof(*sge));
-		struct rxfer_sig_wr *sig = carve(&at, conn->need * sizeof(*sig));
-		bool *said = carve(&at, conn->need * sizeof(*said));
-
-		if (!slab)
-			continue;
-		io[i] = (struct rxfer_io){
-			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
-		io[i].next = &io[(i + 1) % conn->nio];
-		wr->sg_list = sge;
-		for (uint32_t k = 0; k < conn->need; k++)
-			sig[k].io_epoch = &io[i].sig_epoch;
-	}
-	if (slab)
-		conn->io = conn->next_io = conn->oldest = io;
-	return (size_t)(at - slab);
-}
-
-/* Where SENDs of more pieces than SGEs are gathered by copy; declared memory like any other. */
-static int make_staging(struct rxfer_conn *conn)
-{
-	const struct rxfer_shape *s = &conn->attr.shape;
-	size_t each = (s->bytes + 4095) & ~(size_t)4095;
-	int rc;
-
-	if (s->op != RXFER_SEND || conn->reg->sge_per_wr || s->frags <= conn->sge_max)
-		return 0;
-	conn->staging = aligned_alloc(4096, each * conn->nio);
-	if (!conn->staging)
-		return rxfer_fail(ENOMEM, "out of memory for %u messages of %zu bytes", conn->nio,
-				  each);
-	memset(conn->staging, 0, each * conn->nio);
-	rc = rxfer_mem_add(conn->dev, conn->staging, each * conn->nio, RXFER_LOCAL,
-			   &conn->staging_mem);
-	for (uint32_t i = 0; i < conn->nio; i++)
-		conn->io[i].staging.addr = (char *)conn->staging + i * each;
-	return rc;
-}
-
-int rxfer_xfer_init(struct rxfer_conn *conn)
-{
-	size_t bytes;
-	int rc;
-
-	conn->nio = conn->attr.slots;
-	bytes = lay_out(conn, NULL);
-	conn->slab = aligned_alloc(64, bytes);
-	if (!conn->slab)
-		return rxfer_fail(ENOMEM, "out of memory for %u I/Os of %u work requests",
-				  conn->nio, conn->need);
-	memset(conn->slab, 0, bytes);
-	lay_out(conn, conn->slab);
-	conn->most = conn->nio;
-	conn->qp = conn->id->qp;
-	conn->inline_max = conn->attr.inline_max;
-	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
-	conn->short_send = conn->short_rdma = RXFER_NO_SHORT_WAY;
-	if (conn->keys_only && conn->attr.shape.frags)
-		conn->short_send = 1;
-	if (conn->attr.shape.segments)
-		conn->short_rdma = conn->short_send;
-	rc = conn->reg->open(conn);
-	if (rc)
-		return rc;
-	conn->reg_open = true;
-	return make_staging(conn);
-}
-
-/* The QP is gone: unmap what was in flight. Also called on a half-made connection. */
-void rxfer_xfer_destroy(struct rxfer_conn *conn)
-{
-	for (; conn->inflight; conn->inflight--) {
-		if (!conn->oldest->aside)
-			conn->reg->unmap(conn, conn->oldest);
-		conn->oldest = conn->oldest->next;
-	}
-	if (conn->reg_open)
-		conn->reg->close(conn);
-	rxfer_mem_del(conn->staging_mem);
-	free(conn->staging);
-	free(conn->slab);
-	conn->slab = NULL;
-}
-
 /* ---- The work requests of an I/O ---- */
 
 /* One range to one segment (or to none, a SEND): no walk is needed. */
@@ -149,6 +43,54 @@ static inline void build_single(struct rxfer_io *io, enum rxfer_opcode op, uint6
 	io->done.bytes = len;
 }
 
+static inline void start_wr(struct ibv_send_wr *wr, struct ibv_sge *sge, enum rxfer_opcode op,
+			    uint64_t remote_addr, uint32_t rkey)
+{
+	wr->next = wr + 1;
+	wr->sg_list = sge;
+	wr->num_sge = 0;
+	wr->opcode = wr_opcode[op];
+	wr->wr.rdma.remote_addr = remote_addr;
+	wr->wr.rdma.rkey = rkey;
+}
+
+/* @wr is the last one; before the first where there is nothing to carry. */
+static inline void end_chain(struct rxfer_io *io, struct ibv_send_wr *wr, uint64_t bytes)
+{
+	io->nwr = (uint32_t)(wr - io->wr) + 1;
+	io->done.bytes = bytes;
+	if (io->nwr)
+		wr->next = NULL;
+}
+
+/* An I/O's ranges into one segment (or none, a SEND): a new WR begins where SGEs are used up, and
+ * nowhere else. false: they do not fit in, so it has to be cut. */
+static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
+			   const struct rxfer_seg *remote)
+{
+	const struct rxfer_seg none = {.len = UINT32_MAX}, *into = remote ? remote : &none;
+	const struct rxfer_seg *range = io->range, *end = range + io->nrange;
+	struct ibv_send_wr *wr = io->wr - 1;
+	struct ibv_sge *sge = io->sge;
+	uint32_t sge_left = 0;
+	uint64_t bytes = 0;
+
+	for (; range < end; range++) {
+		if (range->len == 0)
+			continue;
+		if (sge_left == 0) {
+			start_wr(++wr, sge, io->done.op, into->addr + bytes, into->key);
+			sge_left = conn->sge_max;
+		}
+		*sge++ = (struct ibv_sge){range->addr, range->len, range->key};
+		wr->num_sge++;
+		sge_left--;
+		bytes += range->len;
+	}
+	end_chain(io, wr, bytes);
+	return bytes <= into->len;
+}
+
 /* Cut an I/O's ranges and the remote segments into WRs. */
 static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 		      const struct rxfer_seg *remote, uint32_t nremote)
@@ -157,42 +99,30 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 	struct ibv_sge *sge = io->sge;
 	struct rxfer_piece piece;
 	struct rxfer_cut cut;
+	uint64_t bytes = 0;
 
-	io->done.bytes = 0;
 	rxfer_cut_init(&cut, io->range, io->nrange, remote, nremote, conn->sge_max);
 	for (; rxfer_cut_next(&cut, &piece); sge++) {
-		if (piece.starts_wr) {
-			wr++;
-			wr->next = wr + 1;
-			wr->sg_list = sge;
-			wr->num_sge = 0;
-			wr->opcode = wr_opcode[io->done.op];
-			wr->wr.rdma.remote_addr = piece.remote_addr;
-			wr->wr.rdma.rkey = piece.rkey;
-		}
-		wr->num_sge++;
+		if (piece.starts_wr)
+			start_wr(++wr, sge, io->done.op, piece.remote_addr, piece.rkey);
 		*sge = (struct ibv_sge){piece.local.addr, piece.local.len, piece.local.key};
-		io->done.bytes += piece.local.len;
+		wr->num_sge++;
+		bytes += piece.local.len;
 	}
-	if (wr >= io->wr)
-		wr->next = NULL;
-	io->nwr = (uint32_t)(wr - io->wr) + 1;
+	end_chain(io, wr, bytes);
 }
 
 static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 		  const struct rxfer_seg *remote, uint32_t nremote)
 {
 	const struct rxfer_seg *local = io->range;
-	uint32_t len = local->len;
 
-	if (io->nrange != 1 || nremote > 1) {
+	if (io->nrange == 1 && nremote == 1 && local->len && local->len <= remote->len) {
+		build_single(io, io->done.op, local->addr, local->len, local->key, remote);
+		io->nwr = 1;
+	} else if (nremote > 1 || !build_into_one(conn, io, nremote ? remote : NULL)) {
 		build_cut(conn, io, remote, nremote);
-		return;
 	}
-	if (nremote && remote->len < len)
-		len = remote->len;
-	build_single(io, io->done.op, local->addr, len, local->key, nremote ? remote : NULL);
-	io->nwr = len != 0;
 }
 
 static uint64_t wr_bytes(const struct ibv_send_wr *wr)

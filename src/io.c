@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The I/Os of a connection: laid out when it is made, so that posting and completing allocate
+ * nothing. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reg.h"
+
+/* Cut pieces off one allocation, each aligned for anything. */
+static void *carve(char **slab, size_t bytes)
+{
+	void *p = *slab;
+
+	*slab += (bytes + 63) & ~(size_t)63;
+	return p;
+}
+
+/* The same walk twice: with @slab at NULL it measures, else it hands out. Returns the bytes. */
+static size_t lay_out(struct rxfer_conn *conn, char *slab)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
+	char *at = slab;
+	struct rxfer_io *io = carve(&at, conn->nio * sizeof(*io));
+
+	for (uint32_t i = 0; i < conn->nio; i++) {
+		struct ibv_send_wr *wr = carve(&at, conn->need * sizeof(*wr));
+		struct rxfer_seg *range = carve(&at, s->frags * sizeof(*range));
+		struct ibv_sge *sge = carve(&at, pieces * sizeof(*sge));
+		struct rxfer_sig_wr *sig = carve(&at, conn->need * sizeof(*sig));
+		bool *said = carve(&at, conn->need * sizeof(*said));
+
+		if (!slab)
+			continue;
+		io[i] = (struct rxfer_io){
+			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
+		io[i].next = &io[(i + 1) % conn->nio];
+		wr->sg_list = sge;
+		for (uint32_t k = 0; k < conn->need; k++)
+			sig[k].io_epoch = &io[i].sig_epoch;
+	}
+	if (slab)
+		conn->io = conn->next_io = conn->oldest = io;
+	return (size_t)(at - slab);
+}
+
+/* Where SENDs of more pieces than SGEs are gathered by copy; declared memory like any other. */
+static int make_staging(struct rxfer_conn *conn)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+	size_t each = (s->bytes + 4095) & ~(size_t)4095;
+	int rc;
+
+	if (s->op != RXFER_SEND || conn->reg->sge_per_wr || s->frags <= conn->sge_max)
+		return 0;
+	conn->staging = aligned_alloc(4096, each * conn->nio);
+	if (!conn->staging)
+		return rxfer_fail(ENOMEM, "out of memory for %u messages of %zu bytes", conn->nio,
+				  each);
+	memset(conn->staging, 0, each * conn->nio);
+	rc = rxfer_mem_add(conn->dev, conn->staging, each * conn->nio, RXFER_LOCAL,
+			   &conn->staging_mem);
+	for (uint32_t i = 0; i < conn->nio; i++)
+		conn->io[i].staging.addr = (char *)conn->staging + i * each;
+	return rc;
+}
+
+int rxfer_xfer_init(struct rxfer_conn *conn)
+{
+	size_t bytes;
+	int rc;
+
+	conn->nio = conn->attr.slots;
+	bytes = lay_out(conn, NULL);
+	conn->slab = aligned_alloc(64, bytes);
+	if (!conn->slab)
+		return rxfer_fail(ENOMEM, "out of memory for %u I/Os of %u work requests",
+				  conn->nio, conn->need);
+	memset(conn->slab, 0, bytes);
+	lay_out(conn, conn->slab);
+	conn->most = conn->nio;
+	conn->qp = conn->id->qp;
+	conn->inline_max = conn->attr.inline_max;
+	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
+	conn->short_send = conn->short_rdma = RXFER_NO_SHORT_WAY;
+	if (conn->keys_only && conn->attr.shape.frags)
+		conn->short_send = 1;
+	if (conn->attr.shape.segments)
+		conn->short_rdma = conn->short_send;
+	rc = conn->reg->open(conn);
+	if (rc)
+		return rc;
+	conn->reg_open = true;
+	return make_staging(conn);
+}
+
+/* The QP is gone: unmap what was in flight. Also called on a half-made connection. */
+void rxfer_xfer_destroy(struct rxfer_conn *conn)
+{
+	for (; conn->inflight; conn->inflight--) {
+		if (!conn->oldest->aside)
+			conn->reg->unmap(conn, conn->oldest);
+		conn->oldest = conn->oldest->next;
+	}
+	if (conn->reg_open)
+		conn->reg->close(conn);
+	rxfer_mem_del(conn->staging_mem);
+	free(conn->staging);
+	free(conn->slab);
+	conn->slab = NULL;
+}
