@@ -44,13 +44,20 @@ struct roles {
 	bool issues, receives;
 };
 
+/** sink_takes_bytes() - do messages of data, with bytes, arrive at an end? */
+static inline bool sink_takes_bytes(const struct cfg *cfg, struct roles roles)
+{
+	return cfg->op == OP_SEND && roles.receives;
+}
+
 /** sink_recvs() - RECVs that an end keeps posted on each QP. */
 uint32_t sink_recvs(const struct cfg *cfg, const struct layout *layout, struct roles roles);
 
 struct sink;
 
 /**
- * sink_new() - post all RECVs. @recv: the area of their buffers (SEND only; else empty).
+ * sink_new() - post all RECVs. @recv: the area of their buffers; for messages without bytes a small
+ * one.
  * @conns: cfg->qps connections; all arguments but @layout must outlive it. NULL and rxfer_error()
  * in failure.
  */

@@ -24,8 +24,9 @@ struct sink_lane {
 struct sink {
 	const struct cfg *cfg;
 	struct layout layout;
-	uint32_t recvs; /* per QP */
-	bool buffers;	/* messages have bytes */
+	uint32_t recvs;	 /* per QP */
+	uint32_t size;	 /* of a RECV buffer */
+	uint64_t stride; /* from one to the next; 0: all share one, as nothing is ever put there */
 	struct sink_lane *lanes;
 };
 
@@ -38,15 +39,12 @@ uint32_t sink_recvs(const struct cfg *cfg, const struct layout *layout, struct r
 
 static char *buffer(const struct sink *s, const struct sink_lane *lane, uint64_t i)
 {
-	return lane->recv + i * s->layout.message + s->cfg->misalign;
+	return lane->recv + i * s->stride;
 }
 
 static int post_recv(struct sink *s, struct sink_lane *lane, uint64_t i)
 {
-	if (!s->buffers)
-		return rxfer_post_recv(lane->conn, NULL, 0, i);
-	return rxfer_post_recv(lane->conn, buffer(s, lane, i),
-			       (uint32_t)(s->layout.message - s->cfg->misalign), i);
+	return rxfer_post_recv(lane->conn, buffer(s, lane, i), s->size, i);
 }
 
 static int post_all(struct sink *s, struct sink_lane *lane)
@@ -72,12 +70,18 @@ struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct
 	s->cfg = cfg;
 	s->layout = *layout;
 	s->recvs = sink_recvs(cfg, layout, roles);
-	s->buffers = recv->len != 0;
+	if (sink_takes_bytes(cfg, roles)) {
+		s->stride = layout->message;
+		s->size = (uint32_t)(layout->message - cfg->misalign);
+	} else {
+		s->size = (uint32_t)recv->len;
+	}
 	for (uint64_t qp = 0; qp < cfg->qps; qp++) {
 		struct sink_lane *lane = &s->lanes[qp];
 
 		lane->conn = conns[qp];
-		lane->recv = recv->base + qp * s->recvs * layout->message;
+		lane->recv =
+			recv->base + qp * s->recvs * s->stride + (s->stride ? cfg->misalign : 0);
 		if (post_all(s, lane))
 			goto fail;
 	}

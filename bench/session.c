@@ -377,6 +377,8 @@ int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 
 /* ---- Memory for the peer ---- */
 
+#define EMPTY_RECV 8 /* bytes behind RECVs that no byte ever comes to */
+
 static unsigned int target_rights(const struct cfg *cfg)
 {
 	if (cfg->op == OP_READ)
@@ -389,17 +391,17 @@ int exposed_make(const struct cfg *cfg, const struct layout *layout, struct role
 {
 	uint64_t recvs = cfg->qps * sink_recvs(cfg, layout, roles);
 	uint64_t slots = cfg->qps * cfg->depth;
-	bool send = cfg->op == OP_SEND;
 	int rc;
 
 	*out = (struct exposed){0};
-	if (!roles.receives)
-		return 0;
-	rc = area_make_io(dev, cfg, send ? recvs * layout->message : 0, RXFER_FIXED, &out->recv);
-	if (!rc)
-		rc = area_make_io(dev, cfg, send ? 0 : slots * layout->target, target_rights(cfg),
+	if (sink_takes_bytes(cfg, roles))
+		rc = area_make_io(dev, cfg, recvs * layout->message, RXFER_FIXED, &out->recv);
+	else
+		rc = area_make(dev, recvs ? EMPTY_RECV : 0, RXFER_FIXED, &out->recv);
+	if (!rc && roles.receives && cfg->op != OP_SEND)
+		rc = area_make_io(dev, cfg, slots * layout->target, target_rights(cfg),
 				  &out->target);
-	if (!rc && cfg->op == OP_READ && cfg->verify)
+	if (!rc && out->target.len && cfg->op == OP_READ && cfg->verify)
 		pattern_fill(out->target.base, out->target.len, 0, 0);
 	return rc;
 }

@@ -298,8 +298,9 @@ int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 		    uint64_t id, unsigned int flags);
 
 /**
- * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message. @len 0: for a note, or
- * for the immediate data of a WRITE.
+ * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message. @len: at least 1, also
+ * where a note or a WRITE's immediate data is to come, which may share one buffer: siw refuses a
+ * RECV without memory, and some devices read an empty piece of it as 2^31 bytes.
  */
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
 

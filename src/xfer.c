@@ -417,17 +417,16 @@ int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
 {
-	struct rxfer_mem *mem = len ? rxfer_mem_find(conn->dev, addr, len) : NULL;
-	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = len != 0}, *bad;
+	struct rxfer_mem *mem = rxfer_mem_find(conn->dev, addr, len);
+	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = 1}, *bad;
 	struct ibv_sge sge;
 	int rc;
 
 	if (conn->broken)
 		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	if (len && (!mem || !mem->mr))
+	if (!mem || !mem->mr)
 		return rxfer_fail(EINVAL, "a RECV buffer outside RXFER_FIXED memory");
-	if (len)
-		sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
+	sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
 	wr.sg_list = &sge;
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (rc)

@@ -232,6 +232,15 @@ static void iwarp_has_none(void **state)
 
 /* ---- Notes ---- */
 
+/* A RECV for one, with id 3. */
+static int note_recv(struct pair *p)
+{
+	struct rxfer_mem *mem;
+
+	assert_int_equal(rxfer_mem_add(p->e.sdev, theirs + SEND_TO, 8, RXFER_FIXED, &mem), 0);
+	return rxfer_post_recv(p->e.server, theirs + SEND_TO, 8, 3);
+}
+
 static void a_note_arrives_as_nothing(void **state)
 {
 	struct rxfer_done done;
@@ -240,7 +249,7 @@ static void a_note_arrives_as_nothing(void **state)
 	(void)state;
 	prepare(&p, NULL, RXFER_SEND, 10);
 	connect_pair(&p);
-	assert_int_equal(rxfer_post_recv(p.e.server, NULL, 0, 3), 0);
+	assert_int_equal(note_recv(&p), 0);
 	assert_int_equal(rxfer_post_note(p.e.client), 0);
 	assert_false(rxfer_idle(p.e.client));
 	fake_run();
@@ -267,7 +276,7 @@ static void a_note_takes_a_credit_and_no_slot(void **state)
 	p.e.client_attr.sge_max = 2;
 	rxfer_sig_parse("every:3", &p.e.client_attr.sig, &p.e.client_attr.sig_arg);
 	connect_pair(&p);
-	assert_int_equal(rxfer_post_recv(p.e.server, NULL, 0, 3), 0);
+	assert_int_equal(note_recv(&p), 0);
 	assert_int_equal(write_it(&p), 0); /* two WRs, and one credit is the drain's */
 	assert_int_equal(rxfer_post_note(p.e.client), -EAGAIN);
 	expect_done(&p, 40);
