@@ -33,21 +33,27 @@ const struct area *direct_memory(const struct direct *d)
 
 /* ---- Issuing ---- */
 
-static int post(const struct direct *d, struct lane *lane, struct slot *s)
-{
-	uint32_t n = (uint32_t)d->cfg->frags;
-	uint64_t id = (uint64_t)(s - lane->slots);
+/*
+ * What the options say is known before the first I/O, so an I/O need not ask: pass() and what it
+ * calls are compiled once for each operation with @plain true (no check of bytes, no rate, nothing
+ * to receive), and once for all the rest. direct_way() picks one of them.
+ */
+#define HOT static inline __attribute__((always_inline))
 
-	switch (d->cfg->op) {
+HOT int post(const struct direct *d, struct lane *lane, struct slot *s, enum cfg_op op)
+{
+	uint64_t id = lane->next;
+
+	switch (op) {
 	case OP_READ:
-		return rxfer_post_read(lane->conn, s->frags, n, &s->remote, 1, id, 0);
+		return rxfer_post_read(lane->conn, s->frags, d->nfrags, &s->remote, 1, id, 0);
 	case OP_WRITE:
-		return rxfer_post_write(lane->conn, s->frags, n, &s->remote, 1, id, 0);
+		return rxfer_post_write(lane->conn, s->frags, d->nfrags, &s->remote, 1, id, 0);
 	case OP_WRITE_IMM:
-		return rxfer_post_write_imm(lane->conn, s->frags, n, &s->remote, 1,
-					    (uint32_t)s->number, id, 0);
+		return rxfer_post_write_imm(lane->conn, s->frags, d->nfrags, &s->remote, 1,
+					    (uint32_t)lane->number, id, 0);
 	default:
-		return rxfer_post_send(lane->conn, s->frags, n, id, 0);
+		return rxfer_post_send(lane->conn, s->frags, d->nfrags, id, 0);
 	}
 }
 
@@ -67,92 +73,101 @@ static void end_stall(struct direct *d, struct lane *lane)
 	lane->stalled = 0;
 }
 
-/* When the I/O starts; 0 where nobody wants to know. */
-static uint64_t start_of(const struct direct *d, const struct lane *lane)
+static void stop_issuing(struct direct *d)
 {
-	if (d->period > 0)
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
+		d->lanes[qp].left = 0;
+}
+
+/* When the I/O starts; 0 where nobody wants to know. */
+HOT uint64_t start_of(const struct direct *d, const struct lane *lane, bool plain)
+{
+	if (!plain && d->period > 0)
 		return (uint64_t)lane->due;
-	return d->cfg->timing == TIMING_OFF ? 0 : rxfer_now();
+	return d->timed ? rxfer_now() : 0;
 }
 
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
-static int issue(struct direct *d, struct lane *lane)
+HOT int issue(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 {
-	struct slot *s = &lane->slots[lane->free[lane->nfree - 1]];
+	const bool sends = op == OP_SEND || op == OP_WRITE_IMM;
+	struct slot *s = &lane->slots[lane->next];
 	int rc = -EAGAIN;
 
-	s->number = lane->number;
-	if (d->cfg->verify)
+	if (!plain && d->cfg->verify) {
+		s->number = lane->number;
 		verify_prepare(d, lane, s);
-	s->start = start_of(d, lane);
-	if (!d->sends || lane->credits >= d->layout.messages)
-		rc = post(d, lane, s);
+	}
+	s->start = start_of(d, lane, plain);
+	if (!sends || lane->credits >= d->layout.messages)
+		rc = post(d, lane, s, op);
 	if (rc == -EAGAIN) {
 		begin_stall(d, lane);
 		return 0;
 	}
 	if (rc)
 		return rc;
-	if (d->sends)
+	if (sends)
 		lane->credits -= d->layout.messages;
 	if (lane->stalled)
 		end_stall(d, lane);
+	lane->next = behind(lane, lane->next);
 	lane->nfree--;
 	lane->number++;
-	lane->issued++;
-	lane->due += d->period;
-	s->state = SLOT_IO;
-	if (d->deadline && s->start >= d->deadline)
-		d->issuing = false;
+	lane->left--;
+	if (!plain)
+		lane->due += d->period;
+	if (s->start >= d->deadline)
+		stop_issuing(d);
 	return 1;
 }
 
-static bool may_issue(const struct direct *d, const struct lane *lane)
+HOT bool may_issue(const struct direct *d, const struct lane *lane, bool plain)
 {
-	return d->issuing && lane->nfree && (!d->limit || lane->issued < d->limit) &&
-	       (d->period == 0 || (uint64_t)lane->due <= d->now);
+	return lane->left && lane->nfree &&
+	       (plain || d->period == 0 || (uint64_t)lane->due <= d->now);
 }
 
 /* ---- Completing ---- */
 
-static void release(struct lane *lane, struct slot *s)
-{
-	s->state = SLOT_FREE;
-	lane->free[lane->nfree++] = (uint32_t)(s - lane->slots);
-}
-
 /* The measured I/O of a slot is done. */
-static int io_done(struct direct *d, struct lane *lane, struct slot *s,
-		   const struct rxfer_done *done)
+HOT int io_done(struct direct *d, struct lane *lane, struct slot *s, const struct rxfer_done *done,
+		bool plain)
 {
-	if (done->own_cqe && d->out && d->cfg->timing != TIMING_OFF)
+	if (done->own_cqe && d->sampling)
 		hist_add(&d->out->latency, rxfer_now() - s->start);
 	lane->completed++;
 	d->bytes += done->bytes;
-	if (d->check.len) {
-		s->state = SLOT_TO_CHECK;
+	if (!plain && d->check.len) {
 		lane->to_check++;
 		return 0;
 	}
-	release(lane, s);
-	return d->cfg->verify && d->cfg->op == OP_READ ? verify_read(d, lane, s) : 0;
+	lane->nfree++;
+	return !plain && d->cfg->verify && d->cfg->op == OP_READ ? verify_read(d, lane, s) : 0;
 }
 
-static int take(struct direct *d, struct lane *lane, const struct rxfer_done *done)
+/* A message of the peer: data, or that RECVs are free again. */
+static int receive(struct direct *d, struct lane *lane, const struct rxfer_done *done)
+{
+	int rc = sink_take(d->sink, (unsigned int)(lane - d->lanes), done);
+
+	if (rc < 0)
+		return rc;
+	lane->credits += (uint64_t)rc;
+	return 0;
+}
+
+HOT int take(struct direct *d, struct lane *lane, const struct rxfer_done *done, bool plain)
 {
 	struct slot *s = &lane->slots[done->id];
-	int rc;
 
-	if (done->op == RXFER_RECV) {
-		rc = sink_take(d->sink, (unsigned int)(lane - d->lanes), done);
-		lane->credits += rc > 0 ? (uint64_t)rc : 0;
-		return rc < 0 ? rc : 0;
-	}
-	if (s->state == SLOT_CHECK) {
-		release(lane, s);
-		return verify_write(d, lane, s);
-	}
-	return io_done(d, lane, s, done);
+	if (done->op == RXFER_RECV)
+		return receive(d, lane, done);
+	if (plain || !s->checking)
+		return io_done(d, lane, s, done, plain);
+	s->checking = false;
+	lane->nfree++;
+	return verify_write(d, lane, s);
 }
 
 /* ---- Passes ---- */
@@ -170,15 +185,15 @@ static int before_issuing(struct direct *d, struct lane *lane)
 }
 
 /* One look at one lane: how much was done, or -errno. */
-static int pass(struct direct *d, struct lane *lane)
+HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 {
 	struct rxfer_done done;
-	int did = 0, rc = before_issuing(d, lane);
+	int did = 0, rc = plain ? 0 : before_issuing(d, lane);
 
 	if (rc)
 		return rc;
-	while (may_issue(d, lane)) {
-		rc = issue(d, lane);
+	while (may_issue(d, lane, plain)) {
+		rc = issue(d, lane, op, plain);
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
@@ -186,7 +201,7 @@ static int pass(struct direct *d, struct lane *lane)
 		did++;
 	}
 	while ((rc = rxfer_poll(lane->conn, &done, 1)) > 0) {
-		rc = take(d, lane, &done);
+		rc = take(d, lane, &done, plain);
 		if (rc)
 			return rc;
 		did++;
@@ -194,13 +209,47 @@ static int pass(struct direct *d, struct lane *lane)
 	return rc < 0 ? rc : did;
 }
 
+static int pass_read(struct direct *d, struct lane *lane)
+{
+	return pass(d, lane, OP_READ, true);
+}
+
+static int pass_write(struct direct *d, struct lane *lane)
+{
+	return pass(d, lane, OP_WRITE, true);
+}
+
+static int pass_write_imm(struct direct *d, struct lane *lane)
+{
+	return pass(d, lane, OP_WRITE_IMM, true);
+}
+
+static int pass_send(struct direct *d, struct lane *lane)
+{
+	return pass(d, lane, OP_SEND, true);
+}
+
+static int pass_any(struct direct *d, struct lane *lane)
+{
+	return pass(d, lane, d->cfg->op, false);
+}
+
+int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)
+{
+	static int (*const plain[])(struct direct *, struct lane *) = {
+		[OP_READ] = pass_read,
+		[OP_WRITE] = pass_write,
+		[OP_WRITE_IMM] = pass_write_imm,
+		[OP_SEND] = pass_send,
+	};
+
+	return cfg->verify || cfg->rate || cfg->bidir ? pass_any : plain[cfg->op];
+}
+
 /* Is this lane finished? Asks for the drain once nothing but a silent tail is left. */
 static int lane_finished(struct direct *d, struct lane *lane, bool *yes)
 {
-	*yes = false;
-	if (d->issuing && (!d->limit || lane->issued < d->limit))
-		return 0;
-	*yes = lane->nfree == d->cfg->depth && rxfer_idle(lane->conn);
+	*yes = lane->nfree == lane->depth && rxfer_idle(lane->conn);
 	if (*yes)
 		return 0;
 	return rxfer_drain(lane->conn, &(struct rxfer_seg){d->target->addr, 0, d->target->key});
@@ -210,8 +259,8 @@ static void mark_peak(struct direct *d, uint64_t now)
 {
 	uint64_t issued = 0, completed = 0;
 
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++) {
-		issued += d->lanes[qp].issued;
+	for (uint32_t qp = 0; qp < d->nlanes; qp++) {
+		issued += d->lanes[qp].number - d->lanes[qp].first;
 		completed += d->lanes[qp].completed;
 	}
 	peak_mark(&d->peak, now, issued, completed);
@@ -231,7 +280,7 @@ static void conclude(struct direct *d)
 	out->counts.stall_ns = d->stall_ns;
 	out->stalls = d->stalls;
 	out->bytes = d->bytes;
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
 		out->ios += d->lanes[qp].completed;
 	mark_peak(d, out->end);
 	out->peak = peak_rate(&d->peak);
@@ -240,28 +289,30 @@ static void conclude(struct direct *d)
 static void look_at_clock(struct direct *d)
 {
 	d->now = rxfer_now();
-	if (d->deadline && d->now >= d->deadline)
-		d->issuing = false;
+	if (d->now >= d->deadline)
+		stop_issuing(d);
 }
 
 int direct_pass(struct direct *d)
 {
-	bool all = !d->finished, yes = false;
+	bool all = !d->finished;
 	int did = 0;
 
 	if (d->period > 0)
 		look_at_clock(d);
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++) {
-		struct lane *lane = &d->lanes[qp];
-		int rc = pass(d, lane);
+	for (struct lane *lane = d->lanes; lane < d->lanes + d->nlanes; lane++) {
+		bool done = false;
+		int rc = d->pass(d, lane);
 
 		if (rc < 0)
 			return rc;
 		did += rc;
-		rc = d->finished ? 0 : lane_finished(d, lane, &yes);
-		if (rc)
-			return rc;
-		all = all && yes;
+		if (lane->left == 0 && !d->finished) {
+			rc = lane_finished(d, lane, &done);
+			if (rc)
+				return rc;
+		}
+		all = all && done;
 	}
 	if (all)
 		conclude(d);
@@ -277,7 +328,7 @@ bool direct_waits(const struct direct *d)
 {
 	if (d->period == 0)
 		return !d->finished;
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
 		if (d->lanes[qp].stalled || rxfer_due(d->lanes[qp].conn))
 			return true;
 	return false;
@@ -285,27 +336,38 @@ bool direct_waits(const struct direct *d)
 
 void direct_stop(struct direct *d)
 {
-	if (d->finished || !d->issuing)
+	bool early = false;
+
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
+		early = early || d->lanes[qp].left;
+	if (d->finished || !early)
 		return;
-	d->issuing = false;
+	stop_issuing(d);
 	if (d->out)
 		d->out->cut_short = true;
+}
+
+/* What is due when the watch has looked at the clock. */
+static void attend(struct direct *d, const struct watch *w)
+{
+	d->seen = w->now;
+	if (w->stop && *w->stop)
+		direct_stop(d);
+	if (w->now >= d->deadline)
+		stop_issuing(d);
+	if (d->out && !d->finished && w->now >= d->peak.next)
+		mark_peak(d, w->now);
 }
 
 int direct_rest(struct direct *d, int did)
 {
 	struct watch *w = d->watch;
 
-	if (w->stop && *w->stop)
-		direct_stop(d);
-	if (d->deadline && w->now >= d->deadline)
-		d->issuing = false;
-	if (d->out && !d->finished && w->now >= d->peak.next)
-		mark_peak(d, w->now);
+	if (w->now != d->seen)
+		attend(d, w);
 	if (did || !w->sleep)
 		return 0;
-	return watch_woken(
-		w, rxfer_sleep(d->dev, d->conns, (unsigned int)d->cfg->qps, w->control->fd, 50));
+	return watch_woken(w, rxfer_sleep(d->dev, d->conns, d->nlanes, w->control->fd, 50));
 }
 
 /* ---- Phases ---- */
@@ -315,20 +377,26 @@ static void begin_rate(struct direct *d)
 {
 	uint64_t now = rxfer_now();
 
-	d->period = d->cfg->rate ? 1e9 * (double)d->cfg->qps / (double)d->cfg->rate : 0;
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
-		d->lanes[qp].due = (double)now + d->period * (double)qp / (double)d->cfg->qps;
+	d->period = d->cfg->rate ? 1e9 * (double)d->nlanes / (double)d->cfg->rate : 0;
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
+		d->lanes[qp].due = (double)now + d->period * (double)qp / (double)d->nlanes;
+}
+
+static void begin_lane(struct lane *lane, uint64_t ios)
+{
+	lane->left = ios ? ios : UINT64_MAX;
+	lane->first = lane->number;
+	lane->completed = lane->stalled = 0;
 }
 
 void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out)
 {
-	for (uint64_t qp = 0; qp < d->cfg->qps; qp++)
-		d->lanes[qp].issued = d->lanes[qp].completed = d->lanes[qp].stalled = 0;
-	d->limit = ios;
-	d->deadline = 0;
-	d->issuing = true;
+	for (uint32_t qp = 0; qp < d->nlanes; qp++)
+		begin_lane(&d->lanes[qp], ios);
+	d->deadline = UINT64_MAX;
 	d->finished = false;
 	d->out = out;
+	d->sampling = out && d->timed;
 	d->stalls = d->stall_ns = d->bytes = 0;
 	watch_begin(d->watch);
 	if (out) {
@@ -346,7 +414,7 @@ void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 void direct_count(struct direct *d)
 {
 	if (d->out)
-		counts_take(&d->out->counts, d->conns, (unsigned int)d->cfg->qps);
+		counts_take(&d->out->counts, d->conns, d->nlanes);
 }
 
 void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)

@@ -6,41 +6,51 @@
 #include "load.h"
 #include "peak.h"
 
-enum slot_state {
-	SLOT_FREE,
-	SLOT_IO,
-	SLOT_TO_CHECK, /* its WRITE is done, the READ that fetches it back waits for credits */
-	SLOT_CHECK,    /* that READ is under way */
-};
-
+/* struct slot - one I/O in flight. */
 struct slot {
 	uint64_t start;	 /* rxfer_now() before map, or when it was due; 0 without --timing */
 	uint64_t number; /* of the I/O on its QP */
-	enum slot_state state;
-	char *base;
 	struct rxfer_frag *frags;
 	struct rxfer_seg remote;
+	bool checking; /* the READ that fetches its WRITE back is under way */
 };
 
 /*
- * struct lane - one QP.
- * @due: when its next I/O has to start (--rate), in ns of rxfer_now()
+ * struct lane - one QP. I/Os are done in the order in which they were issued, so its slots are a
+ * ring: those of I/Os in flight, then those whose WRITE waits for its check (@to_check of them,
+ * from @check on), ... the @nfree free ones begin at @next.
+ * @left: I/Os that may still be issued in this phase; 0 stops it
+ * @due:  when its next I/O has to start (--rate), in ns of rxfer_now()
  */
 struct lane {
 	struct rxfer_conn *conn;
 	struct slot *slots;
-	uint32_t *free; /* a stack of slot numbers */
-	uint32_t nfree;
-	uint64_t issued;    /* I/Os in this phase */
-	uint64_t completed; /* likewise */
-	uint64_t number;    /* I/Os ever */
+	uint32_t depth, next, nfree;
+	uint32_t check, to_check;
+	uint64_t left;
+	uint64_t number;    /* I/Os ever issued */
+	uint64_t first;	    /* the same, when this phase began */
+	uint64_t completed; /* I/Os, in this phase */
 	uint64_t credits;   /* RECVs at the peer */
-	uint32_t to_check;  /* slots in that state */
 	uint64_t stalled;   /* the next I/O waits: since when, or 1; 0: it does not */
 	double due;
 };
 
 struct direct {
+	int (*pass)(struct direct *d, struct lane *lane); /* as the options want it */
+	struct lane *lanes;
+	uint32_t nlanes, nfrags;
+	bool timed;    /* a start time for each I/O */
+	bool sampling; /* and its latency counts */
+	bool finished;
+	uint64_t deadline; /* UINT64_MAX: none */
+	double period;	   /* ns between the I/Os of a lane; 0: closed loop */
+	uint64_t now;	   /* with a period: at the begin of this pass */
+	uint64_t seen;	   /* the watch's latest look at the clock that was attended to */
+	uint64_t bytes, stalls, stall_ns;
+	struct load_result *out;
+	struct peak peak;
+
 	const struct cfg *cfg;
 	struct layout layout;
 	struct rxfer_dev *dev;
@@ -50,20 +60,18 @@ struct direct {
 	struct watch *watch;
 	struct area work;  /* local memory of all slots */
 	struct area check; /* where --verify fetches WRITEs back to */
-	struct lane *lanes;
 	struct slot *slots;
 	struct rxfer_frag *frags;
-	uint32_t *free;
-	bool sends; /* an I/O takes RECVs of the peer */
-
-	/* The phase. */
-	uint64_t limit, deadline, now;
-	double period; /* ns between the I/Os of a lane; 0: closed loop */
-	bool issuing, finished;
-	struct load_result *out;
-	uint64_t stalls, stall_ns, bytes;
-	struct peak peak;
 };
+
+/* The slot behind slot @i of @lane's ring. */
+static inline uint32_t behind(const struct lane *lane, uint32_t i)
+{
+	return i + 1 == lane->depth ? 0 : i + 1;
+}
+
+/* load_direct.c: the way of issuing that the options ask for. */
+int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane);
 
 /* load_verify.c */
 

@@ -8,9 +8,8 @@ static void init_slot(struct direct *d, uint64_t i)
 {
 	struct slot *s = &d->slots[i];
 
-	s->base = d->work.base + i * d->layout.slot;
 	s->frags = d->frags + i * d->cfg->frags;
-	layout_frags(d->cfg, s->base, s->frags);
+	layout_frags(d->cfg, d->work.base + i * d->layout.slot, s->frags);
 	s->remote = (struct rxfer_seg){
 		.addr = d->target->addr + i * d->layout.target + d->cfg->misalign,
 		.len = (uint32_t)d->cfg->size,
@@ -25,13 +24,10 @@ static void init_lane(struct direct *d, uint32_t qp)
 
 	lane->conn = d->conns[qp];
 	lane->slots = d->slots + (size_t)qp * depth;
-	lane->free = d->free + (size_t)qp * depth;
-	lane->nfree = depth;
+	lane->depth = lane->nfree = depth;
 	lane->credits = d->layout.recvs;
-	for (uint32_t i = 0; i < depth; i++) {
-		lane->free[i] = depth - 1 - i;
+	for (uint32_t i = 0; i < depth; i++)
 		init_slot(d, (uint64_t)qp * depth + i);
-	}
 }
 
 static int make_areas(struct direct *d)
@@ -53,8 +49,7 @@ static int make_arrays(struct direct *d)
 	d->lanes = calloc(d->cfg->qps, sizeof(*d->lanes));
 	d->slots = calloc(slots, sizeof(*d->slots));
 	d->frags = calloc(slots * d->cfg->frags, sizeof(*d->frags));
-	d->free = calloc(slots, sizeof(*d->free));
-	if (!d->lanes || !d->slots || !d->frags || !d->free)
+	if (!d->lanes || !d->slots || !d->frags)
 		return rxfer_fail(ENOMEM, "out of memory for %zu I/Os in flight", slots);
 	return 0;
 }
@@ -76,7 +71,10 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			     .target = target,
 			     .sink = sink,
 			     .watch = watch,
-			     .sends = op_takes_recvs(cfg),
+			     .pass = direct_way(cfg),
+			     .nlanes = (uint32_t)cfg->qps,
+			     .nfrags = (uint32_t)cfg->frags,
+			     .timed = cfg->timing != TIMING_OFF,
 			     .finished = true};
 	if (make_areas(d) || make_arrays(d)) {
 		direct_free(d);
@@ -96,6 +94,5 @@ void direct_free(struct direct *d)
 	free(d->lanes);
 	free(d->slots);
 	free(d->frags);
-	free(d->free);
 	free(d);
 }

@@ -91,7 +91,8 @@ static int fetch_back(const struct direct *d, struct lane *lane, struct slot *s)
 			     RXFER_MUST_SIGNAL | RXFER_ASIDE);
 	if (rc)
 		return rc;
-	s->state = SLOT_CHECK;
+	s->checking = true;
+	lane->check = behind(lane, lane->check);
 	lane->to_check--;
 	return 0;
 }
@@ -100,8 +101,7 @@ int verify_fetch_back(const struct direct *d, struct lane *lane)
 {
 	int rc = 0;
 
-	for (uint64_t i = 0; lane->to_check && rc == 0 && i < d->cfg->depth; i++)
-		if (lane->slots[i].state == SLOT_TO_CHECK)
-			rc = fetch_back(d, lane, &lane->slots[i]);
+	while (lane->to_check && rc == 0)
+		rc = fetch_back(d, lane, &lane->slots[lane->check]);
 	return rc == -EAGAIN ? 0 : rc;
 }
