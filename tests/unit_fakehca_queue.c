@@ -110,6 +110,44 @@ static void more_may_be_granted_than_asked(void **state)
 	ends_close(&e, 0);
 }
 
+/* What was granted is a promise that is not kept, and only a post finds out. */
+static void fewer_may_be_there_than_granted(void **state)
+{
+	struct fake_config config = ends_config();
+	struct ends e;
+
+	(void)state;
+	config.sq_extra = 2;
+	config.sq_real = 5;
+	ends_open(&e, &config, NULL);
+	assert_int_equal(e.a.cap.max_send_wr, 10);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 5; i++)
+			assert_int_equal(write_one(&e, i, i == 4 ? SIGNAL : 0), 0);
+		assert_int_equal(write_one(&e, 5, 0), ENOMEM);
+		ends_refused("all 5 send entries");
+		fake_run();
+		assert_int_equal(write_one(&e, 5, 0), ENOMEM); /* executed is not proven */
+		end_expect(&e.a, 4, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(fake_sq_peak(e.a.qp), 5);
+	ends_close(&e, 0);
+}
+
+static void more_than_granted_are_never_there(void **state)
+{
+	struct fake_config config = ends_config();
+	struct ends e;
+
+	(void)state;
+	config.sq_real = 9;
+	ends_open(&e, &config, NULL);
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(write_one(&e, i, 0), 0);
+	assert_int_equal(write_one(&e, 8, 0), ENOMEM);
+	ends_close(&e, 0);
+}
+
 static void a_post_fails_when_told_to(void **state)
 {
 	struct ends e;
@@ -364,6 +402,35 @@ static void order_is(enum fake_cq_order order, bool sq_first)
 	ends_close(&e, 0);
 }
 
+/* What is written at step 1 and at step 5 lies there until a poll at step 4, and at step 8. */
+static void polls_by_a_timer_find_all_that_came(void **state)
+{
+	struct fake_config config = ends_config();
+	struct ends e;
+
+	(void)state;
+	config.poll_every = 4;
+	ends_open(&e, &config, NULL);
+	for (uint64_t i = 0; i < 5; i++)
+		write_one(&e, i, i == 0 || i == 2 || i == 4 ? SIGNAL : 0);
+	for (int step = 1; step < 4; step++) {
+		fake_step();
+		end_expect_nothing(&e.a);
+		assert_int_equal(fake_sq_posted(e.a.qp), 5);
+	}
+	fake_step();
+	end_expect(&e.a, 0, IBV_WC_SUCCESS);
+	end_expect(&e.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(fake_sq_posted(e.a.qp), 2);
+	for (int step = 5; step < 8; step++) {
+		fake_step();
+		end_expect_nothing(&e.a);
+	}
+	fake_step();
+	end_expect(&e.a, 4, IBV_WC_SUCCESS);
+	ends_close(&e, 0);
+}
+
 static void queues_of_one_cq_keep_no_order(void **state)
 {
 	(void)state;
@@ -486,6 +553,8 @@ int main(void)
 		cmocka_unit_test(silent_posts_without_end_are_refused),
 		cmocka_unit_test(a_chain_is_taken_up_to_the_bad_one),
 		cmocka_unit_test(more_may_be_granted_than_asked),
+		cmocka_unit_test(fewer_may_be_there_than_granted),
+		cmocka_unit_test(more_than_granted_are_never_there),
 		cmocka_unit_test(a_post_fails_when_told_to),
 		cmocka_unit_test(a_post_takes_a_part_when_told_to),
 		cmocka_unit_test(a_post_needs_a_connected_qp),
@@ -498,6 +567,7 @@ int main(void)
 		cmocka_unit_test(a_full_cq_loses_completions),
 		cmocka_unit_test(both_queues_fill_a_cq),
 		cmocka_unit_test(completions_take_their_time),
+		cmocka_unit_test(polls_by_a_timer_find_all_that_came),
 		cmocka_unit_test(queues_of_one_cq_keep_no_order),
 		cmocka_unit_test(events_come_once_and_for_new_completions),
 		cmocka_unit_test(solicited_events),

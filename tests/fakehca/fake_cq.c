@@ -300,18 +300,25 @@ static bool take(struct fake_cq *cq, struct ibv_wc *wc)
 	return true;
 }
 
+static bool findable(const struct fake_cq *cq)
+{
+	uint32_t every = fake.config.poll_every;
+
+	return cq->sq.n + cq->rq.n && (every == 0 || fake.step % every == 0);
+}
+
 int fake_poll_cq(struct ibv_cq *verbs, int n, struct ibv_wc *wc)
 {
 	struct fake_cq *cq = (struct fake_cq *)(void *)verbs;
 	int got = 0, err;
 
 	fake_lock();
-	for (uint32_t i = 0; i < fake.config.auto_steps && cq->sq.n + cq->rq.n == 0; i++)
+	for (uint32_t i = 0; i < fake.config.auto_steps && !findable(cq); i++)
 		if (!fake_step_locked())
 			break;
 	fake.stats.polls++;
 	err = fake_fault(&fake.config.fail_poll);
-	while (!err && got < n && take(cq, &wc[got]))
+	while (!err && got < n && findable(cq) && take(cq, &wc[got]))
 		got++;
 	fake.stats.empty += !err && got == 0;
 	fake_unlock();

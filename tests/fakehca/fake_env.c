@@ -47,6 +47,7 @@ static const struct {
 	FAULT(fail_accept),	     FAULT(fail_resolve),	    FAULT(fail_wr),
 	FAULT(fail_dereg_mr),	     FAULT(fail_modify_qp),	    FAULT(fail_establish),
 	DEVICE(infiniband, BOOL),    DEVICE(sl_told, UINT),	    DEVICE(max_cq, UINT),
+	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)

@@ -61,6 +61,14 @@ static int check_args(struct fake_id *id, struct ibv_pd *pd, const struct ibv_qp
 	return 0;
 }
 
+/* Of the promise and the truth the smaller: fake_config.sq_real. */
+static uint32_t entries_of(const struct ibv_qp_cap *granted)
+{
+	uint32_t real = fake.config.sq_real;
+
+	return real && real < granted->max_send_wr ? real : granted->max_send_wr;
+}
+
 static struct fake_qp *new_qp(const struct ibv_qp_cap *asked)
 {
 	struct fake_qp *qp = calloc(1, sizeof(*qp));
@@ -69,7 +77,7 @@ static struct fake_qp *new_qp(const struct ibv_qp_cap *asked)
 		return NULL;
 	qp->cap = *asked;
 	qp->cap.max_send_wr += fake.config.sq_extra;
-	qp->sq_size = qp->cap.max_send_wr;
+	qp->sq_size = entries_of(&qp->cap);
 	qp->rq_size = qp->cap.max_recv_wr ? qp->cap.max_recv_wr : 1;
 	qp->sq = calloc(qp->sq_size, sizeof(*qp->sq));
 	qp->sq_sge = calloc((size_t)qp->sq_size * (qp->cap.max_send_sge + 1), sizeof(*qp->sq_sge));

@@ -88,7 +88,8 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * struct fake_config - all that can be set; may be changed while running (fake_live()).
  * @seed:       of the schedule; 0: QPs in turns, READ answers before new WRs
  * @step_ns:    virtual time of a step
- * @clock_read_ns: virtual time of one look at the clock
+ * @clock_read_ns: virtual time of one look at the clock; 0: only steps move it, so that nobody
+ * else's looks can, and a program's run repeats exactly if one thread alone polls
  * @real_clock: CLOCK_MONOTONIC is the machine's
  * @auto_steps: steps of an empty poll; 0: only fake_step() steps
  * @sq_delay, @rq_delay: steps from the last piece to the completion. With sq_delay above rq_delay a
@@ -97,6 +98,11 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * @rnr_delay:  steps between two attempts to deliver where the peer has no RECV
  * @early_sends: a WRITE's or SEND's completion does not wait for READs before it (seen on siw)
  * @sq_extra:   send entries granted above what was asked for
+ * @sq_real:    send entries that a QP has, where it was granted more (0: it has what was granted).
+ * No device does this: it is how to see what becomes of a program that no account holds back,
+ * without a switch in the program
+ * @poll_every: polls find something only at steps that are a multiple of this (0: at all), as those
+ * of a program that polls by a timer do
  * @negative_errno: posts fail with -errno, as some providers' do
  * @post_part:  the @nth post takes @take WRs of its chain and fails with @err
  * @fail_wr:    the @nth WR that is executed completes with status @err and moves nothing
@@ -110,7 +116,7 @@ struct fake_config {
 	uint32_t auto_steps;
 	uint32_t sq_delay, rq_delay, read_lag, rnr_delay;
 	bool early_sends;
-	uint32_t sq_extra;
+	uint32_t sq_extra, sq_real, poll_every;
 	enum fake_cq_order cq_order;
 	bool negative_errno;
 	struct {
