@@ -256,6 +256,9 @@ uint32_t fake_random(uint32_t below);
 /* The @type that an object is part of. */
 #define FAKE_OF(part, type) ((type *)(void *)((char *)(part)-offsetof(type, object)))
 
+/* fake_clock.c: the virtual clock begins anew, and nobody waits. */
+void fake_clock_start(void);
+
 /* fake_env.c: the configuration in the environment, and a report when the program ends. */
 void fake_env_start(void);
 

@@ -76,14 +76,13 @@ void fake_start_locked(const struct fake_config *config)
 	for (unsigned int i = 0; i < FAKE_DEVICES; i++)
 		fake.config.device[i].mtu = valid_mtu(config->device[i].mtu);
 	fake.step = fake.cqe_order = fake.next_qp = 0;
-	fake.now = 1000000000;
+	fake_clock_start();
 	fake.random = config->seed;
 	fake.qp_numbers = 0;
 	fake.ports = 0;
 	fake.stats = (struct fake_stats){0};
 	fake.violations = 0;
 	fake.reason[0] = '\0';
-	fake.waiting = NULL;
 	fake_contexts_make();
 	__atomic_store_n(&fake.started, true, __ATOMIC_RELEASE);
 }
