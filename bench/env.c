@@ -85,7 +85,6 @@ void env_fill(struct result *r, const struct rxfer_dev_info *dev)
 	snprintf(r->kernel, sizeof(r->kernel), "%s", uname(&u) ? "" : u.release);
 	env_host(r->host, sizeof(r->host));
 	emulation(r->emulated, sizeof(r->emulated), dev);
-	snprintf(r->clock, sizeof(r->clock), "monotonic");
 	snprintf(r->version, sizeof(r->version), "%s", PACKAGE_VERSION);
 	now_text(r->started, sizeof(r->started));
 }

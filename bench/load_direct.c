@@ -63,13 +63,13 @@ static void begin_stall(struct direct *d, struct lane *lane)
 	if (lane->stalled)
 		return;
 	d->stalls++;
-	lane->stalled = d->cfg->timing == TIMING_PHASES ? rxfer_now() : 1;
+	lane->stalled = d->cfg->timing == TIMING_PHASES ? clock_now(&d->clock) : 1;
 }
 
 static void end_stall(struct direct *d, struct lane *lane)
 {
 	if (d->cfg->timing == TIMING_PHASES)
-		d->stall_ns += rxfer_now() - lane->stalled;
+		d->stall_ns += clock_now(&d->clock) - lane->stalled;
 	lane->stalled = 0;
 }
 
@@ -84,7 +84,7 @@ HOT uint64_t start_of(const struct direct *d, const struct lane *lane, bool plai
 {
 	if (!plain && d->period > 0)
 		return (uint64_t)lane->due;
-	return d->timed ? rxfer_now() : 0;
+	return d->timed ? clock_now(&d->clock) : 0;
 }
 
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
@@ -135,7 +135,7 @@ HOT int io_done(struct direct *d, struct lane *lane, struct slot *s, const struc
 		bool plain)
 {
 	if (done->own_cqe && d->sampling)
-		hist_add(&d->out->latency, rxfer_now() - s->start);
+		hist_add(&d->out->latency, clock_now(&d->clock) - s->start);
 	lane->completed++;
 	d->bytes += done->bytes;
 	if (!plain && d->check.len) {
@@ -288,7 +288,7 @@ static void conclude(struct direct *d)
 
 static void look_at_clock(struct direct *d)
 {
-	d->now = rxfer_now();
+	d->now = clock_now(&d->clock);
 	if (d->now >= d->deadline)
 		stop_issuing(d);
 }
@@ -353,7 +353,7 @@ static void attend(struct direct *d, const struct watch *w)
 	d->seen = w->now;
 	if (w->stop && *w->stop)
 		direct_stop(d);
-	if (w->now >= d->deadline)
+	if (d->deadline != UINT64_MAX && clock_now(&d->clock) >= d->deadline)
 		stop_issuing(d);
 	if (d->out && !d->finished && w->now >= d->peak.next)
 		mark_peak(d, w->now);
@@ -375,7 +375,7 @@ int direct_rest(struct direct *d, int did)
 /* The lanes take turns in being due, so that all together keep the rate. */
 static void begin_rate(struct direct *d)
 {
-	uint64_t now = rxfer_now();
+	uint64_t now = clock_now(&d->clock);
 
 	d->period = d->cfg->rate ? 1e9 * (double)d->nlanes / (double)d->cfg->rate : 0;
 	for (uint32_t qp = 0; qp < d->nlanes; qp++)
@@ -405,7 +405,7 @@ void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 		out->counts.cpu_ns = cpu_time_ns();
 		out->start = rxfer_now();
 		if (duration)
-			d->deadline = out->start + duration;
+			d->deadline = clock_now(&d->clock) + duration;
 		peak_begin(&d->peak, out->start);
 	}
 	begin_rate(d);

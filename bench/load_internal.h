@@ -8,7 +8,7 @@
 
 /* struct slot - one I/O in flight. */
 struct slot {
-	uint64_t start;	 /* rxfer_now() before map, or when it was due; 0 without --timing */
+	uint64_t start;	 /* clock_now() before map, or when it was due; 0 without --timing */
 	uint64_t number; /* of the I/O on its QP */
 	struct rxfer_frag *frags;
 	struct rxfer_seg remote;
@@ -20,7 +20,7 @@ struct slot {
  * ring: those of I/Os in flight, then those whose WRITE waits for its check (@to_check of them,
  * from @check on), ... the @nfree free ones begin at @next.
  * @left: I/Os that may still be issued in this phase; 0 stops it
- * @due:  when its next I/O has to start (--rate), in ns of rxfer_now()
+ * @due:  when its next I/O has to start (--rate), by clock_now()
  */
 struct lane {
 	struct rxfer_conn *conn;
@@ -43,7 +43,8 @@ struct direct {
 	bool timed;    /* a start time for each I/O */
 	bool sampling; /* and its latency counts */
 	bool finished;
-	uint64_t deadline; /* UINT64_MAX: none */
+	struct clock clock;
+	uint64_t deadline; /* by it; UINT64_MAX: none */
 	double period;	   /* ns between the I/Os of a lane; 0: closed loop */
 	uint64_t now;	   /* with a period: at the begin of this pass */
 	uint64_t seen;	   /* the watch's latest look at the clock that was attended to */

@@ -71,6 +71,7 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			     .target = target,
 			     .sink = sink,
 			     .watch = watch,
+			     .clock = watch->runtime->clock,
 			     .pass = direct_way(cfg),
 			     .nlanes = (uint32_t)cfg->qps,
 			     .nfrags = (uint32_t)cfg->frags,

@@ -31,7 +31,8 @@ static void *server_thread(void *arg)
 	static const volatile sig_atomic_t never;
 	struct loopback *l = arg;
 	struct runtime runtime = {.stop = &never,
-				  .topo = l->runtime->topo}; /* it ends when the client says so */
+				  .topo = l->runtime->topo,
+				  .clock = l->runtime->clock}; /* it ends when the client says so */
 
 	if (settle(l, 1)) {
 		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};

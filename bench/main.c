@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "command.h"
 #include "topo.h"
 
@@ -121,6 +122,8 @@ static int run(const struct command *c, int argc, char **argv)
 	}
 	set_up_signals();
 	topo_init(&runtime.topo);
+	if (!o.want_help && (c->id & (CMD_SERVER | CMD_CLIENT | CMD_LOOPBACK)))
+		clock_init(&runtime.clock);
 	status = o.want_help ? print_help(c) : c->run(&o, &runtime);
 	opts_free(&o);
 	return status;

@@ -502,6 +502,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 	if (rc)
 		goto out;
 	env_fill(result, rxfer_dev_info(run->dev));
+	snprintf(result->clock, sizeof(result->clock), "%s", clock_name(&runtime->clock));
 	watch_init(&run->watch, c, cfg, runtime,
 		   (op_takes_recvs(cfg) || cfg->bidir) && peer->same_machine ? 2 : 1,
 		   rxfer_dev_info(run->dev)->software);

@@ -8,6 +8,7 @@
 #define BENCH_WATCH_H
 
 #include <jansson.h>
+#include "clock.h"
 #include "control.h"
 #include "opt.h"
 #include "topo.h"
@@ -16,11 +17,13 @@
  * struct runtime - what the process gives to every run in it.
  * @stop: becomes non-zero when a signal asks to end
  * @topo: the CPUs it may run on
+ * @clock: what I/Os are timed by
  * @tick: called now and then during a run (NULL: not), for a progress line
  */
 struct runtime {
 	const volatile sig_atomic_t *stop;
 	struct topo topo;
+	struct clock clock;
 	void (*tick)(void *arg);
 	void *arg;
 };

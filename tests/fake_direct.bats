@@ -169,3 +169,10 @@ is() {
 	loop 1 --op write -s 64 -n 10
 	is peer_iterations ''
 }
+
+@test "the clock: the CPU's counter or the kernel's, but never past a virtual one" {
+	loop 1 --op write -s 64 -n 100
+	rows "$out_file" 1 'f("clock") ~ /^(tsc|monotonic)$/'
+	FAKEHCA=real_clock=0 loop 1 --op write -s 64 -n 100
+	is clock monotonic
+}
