@@ -130,12 +130,12 @@ HOT bool may_issue(const struct direct *d, const struct lane *lane, bool plain)
 
 /* ---- Completing ---- */
 
-/* The measured I/O of a slot is done. */
+/* The measured I/O of a slot is done, @now where that is asked. */
 HOT int io_done(struct direct *d, struct lane *lane, struct slot *s, const struct rxfer_done *done,
-		bool plain)
+		uint64_t now, bool plain)
 {
 	if (done->own_cqe && d->sampling)
-		hist_add(&d->out->latency, clock_now(&d->clock) - s->start);
+		hist_add(&d->out->latency, now - s->start);
 	lane->completed++;
 	d->bytes += done->bytes;
 	if (!plain && d->check.len) {
@@ -157,14 +157,15 @@ static int receive(struct direct *d, struct lane *lane, const struct rxfer_done 
 	return 0;
 }
 
-HOT int take(struct direct *d, struct lane *lane, const struct rxfer_done *done, bool plain)
+HOT int take(struct direct *d, struct lane *lane, const struct rxfer_done *done, uint64_t now,
+	     bool plain)
 {
 	struct slot *s = &lane->slots[done->id];
 
 	if (done->op == RXFER_RECV)
 		return receive(d, lane, done);
 	if (plain || !s->checking)
-		return io_done(d, lane, s, done, plain);
+		return io_done(d, lane, s, done, now, plain);
 	s->checking = false;
 	lane->nfree++;
 	return verify_write(d, lane, s);
@@ -184,10 +185,14 @@ static int before_issuing(struct direct *d, struct lane *lane)
 	return rc;
 }
 
-/* One look at one lane: how much was done, or -errno. */
+/*
+ * One look at one lane: how much was done, or -errno. An I/O that had a completion of its own is
+ * the last that a poll hands up: the clock is read for it before the others of its burst are
+ * attended to.
+ */
 HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 {
-	struct rxfer_done done;
+	struct rxfer_done done[BURST];
 	int did = 0, rc = plain ? 0 : before_issuing(d, lane);
 
 	if (rc)
@@ -200,11 +205,16 @@ HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 			break;
 		did++;
 	}
-	while ((rc = rxfer_poll(lane->conn, &done, 1)) > 0) {
-		rc = take(d, lane, &done, plain);
-		if (rc)
-			return rc;
-		did++;
+	while ((rc = rxfer_poll(lane->conn, done, d->burst)) > 0) {
+		const struct rxfer_done *end = done + rc;
+		uint64_t now = end[-1].own_cqe && d->sampling ? clock_now(&d->clock) : 0;
+
+		did += rc;
+		for (const struct rxfer_done *one = done; one < end; one++) {
+			rc = take(d, lane, one, now, plain);
+			if (rc)
+				return rc;
+		}
 	}
 	return rc < 0 ? rc : did;
 }

@@ -6,6 +6,9 @@
 #include "load.h"
 #include "peak.h"
 
+/* I/Os that one completion proves are handed up together, so many of them at once. */
+#define BURST 32
+
 /* struct slot - one I/O in flight. */
 struct slot {
 	uint64_t start;	 /* clock_now() before map, or when it was due; 0 without --timing */
@@ -40,6 +43,7 @@ struct direct {
 	int (*pass)(struct direct *d, struct lane *lane); /* as the options want it */
 	struct lane *lanes;
 	uint32_t nlanes, nfrags;
+	int burst;     /* I/Os that one poll hands up at most */
 	bool timed;    /* a start time for each I/O */
 	bool sampling; /* and its latency counts */
 	bool finished;

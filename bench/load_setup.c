@@ -75,6 +75,7 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			     .pass = direct_way(cfg),
 			     .nlanes = (uint32_t)cfg->qps,
 			     .nfrags = (uint32_t)cfg->frags,
+			     .burst = BURST,
 			     .timed = cfg->timing != TIMING_OFF,
 			     .finished = true};
 	if (make_areas(d) || make_arrays(d)) {
