@@ -28,6 +28,19 @@ struct target {
 	uint32_t key;
 };
 
+/** run_opcode() - what one I/O is to the engine. */
+static inline enum rxfer_opcode run_opcode(const struct cfg *cfg)
+{
+	static const enum rxfer_opcode code[] = {
+		[OP_READ] = RXFER_READ,
+		[OP_WRITE] = RXFER_WRITE,
+		[OP_WRITE_IMM] = RXFER_WRITE_IMM,
+		[OP_SEND] = RXFER_SEND,
+	};
+
+	return code[cfg->op];
+}
+
 /** op_takes_recvs() - does an I/O of this kind use up RECVs of whom it is sent to? */
 static inline bool op_takes_recvs(const struct cfg *cfg)
 {

@@ -35,16 +35,19 @@ const struct area *direct_memory(const struct direct *d)
 
 /*
  * What the options say is known before the first I/O, so an I/O need not ask: pass() and what it
- * calls are compiled once for each operation with @plain true (no check of bytes, no rate, nothing
- * to receive), and once for all the rest. direct_way() picks one of them.
+ * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive, so each
+ * I/O on a slot is the same and was prepared; @sends: they take RECVs of the peer. direct_way()
+ * picks.
  */
 #define HOT static inline __attribute__((always_inline))
 
-HOT int post(const struct direct *d, struct lane *lane, struct slot *s, enum cfg_op op)
+HOT int post(const struct direct *d, struct lane *lane, struct slot *s, bool plain)
 {
 	uint64_t id = lane->next;
 
-	switch (op) {
+	if (plain)
+		return rxfer_post_prepared(s->prepared, (uint32_t)lane->number, id, 0);
+	switch (d->cfg->op) {
 	case OP_READ:
 		return rxfer_post_read(lane->conn, s->frags, d->nfrags, &s->remote, 1, id, 0);
 	case OP_WRITE:
@@ -88,9 +91,8 @@ HOT uint64_t start_of(const struct direct *d, const struct lane *lane, bool plai
 }
 
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
-HOT int issue(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
+HOT int issue(struct direct *d, struct lane *lane, bool sends, bool plain)
 {
-	const bool sends = op == OP_SEND || op == OP_WRITE_IMM;
 	struct slot *s = &lane->slots[lane->next];
 	int rc = -EAGAIN;
 
@@ -100,7 +102,7 @@ HOT int issue(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 	}
 	s->start = start_of(d, lane, plain);
 	if (!sends || lane->credits >= d->layout.messages)
-		rc = post(d, lane, s, op);
+		rc = post(d, lane, s, plain);
 	if (rc == -EAGAIN) {
 		begin_stall(d, lane);
 		return 0;
@@ -190,7 +192,7 @@ static int before_issuing(struct direct *d, struct lane *lane)
  * the last that a poll hands up: the clock is read for it before the others of its burst are
  * attended to.
  */
-HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
+HOT int pass(struct direct *d, struct lane *lane, bool sends, bool plain)
 {
 	struct rxfer_done done[BURST];
 	int did = 0, rc = plain ? 0 : before_issuing(d, lane);
@@ -198,7 +200,7 @@ HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 	if (rc)
 		return rc;
 	while (may_issue(d, lane, plain)) {
-		rc = issue(d, lane, op, plain);
+		rc = issue(d, lane, sends, plain);
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
@@ -219,41 +221,31 @@ HOT int pass(struct direct *d, struct lane *lane, enum cfg_op op, bool plain)
 	return rc < 0 ? rc : did;
 }
 
-static int pass_read(struct direct *d, struct lane *lane)
+static int pass_plain(struct direct *d, struct lane *lane)
 {
-	return pass(d, lane, OP_READ, true);
+	return pass(d, lane, false, true);
 }
 
-static int pass_write(struct direct *d, struct lane *lane)
+static int pass_messages(struct direct *d, struct lane *lane)
 {
-	return pass(d, lane, OP_WRITE, true);
-}
-
-static int pass_write_imm(struct direct *d, struct lane *lane)
-{
-	return pass(d, lane, OP_WRITE_IMM, true);
-}
-
-static int pass_send(struct direct *d, struct lane *lane)
-{
-	return pass(d, lane, OP_SEND, true);
+	return pass(d, lane, true, true);
 }
 
 static int pass_any(struct direct *d, struct lane *lane)
 {
-	return pass(d, lane, d->cfg->op, false);
+	return pass(d, lane, op_takes_recvs(d->cfg), false);
+}
+
+bool direct_is_plain(const struct cfg *cfg)
+{
+	return !cfg->verify && !cfg->rate && !cfg->bidir;
 }
 
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)
 {
-	static int (*const plain[])(struct direct *, struct lane *) = {
-		[OP_READ] = pass_read,
-		[OP_WRITE] = pass_write,
-		[OP_WRITE_IMM] = pass_write_imm,
-		[OP_SEND] = pass_send,
-	};
-
-	return cfg->verify || cfg->rate || cfg->bidir ? pass_any : plain[cfg->op];
+	if (!direct_is_plain(cfg))
+		return pass_any;
+	return op_takes_recvs(cfg) ? pass_messages : pass_plain;
 }
 
 /* Is this lane finished? Asks for the drain once nothing but a silent tail is left. */

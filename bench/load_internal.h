@@ -13,6 +13,7 @@
 struct slot {
 	uint64_t start;	 /* clock_now() before map, or when it was due; 0 without --timing */
 	uint64_t number; /* of the I/O on its QP */
+	struct rxfer_prepared *prepared; /* its I/O, where that is always the same; else NULL */
 	struct rxfer_frag *frags;
 	struct rxfer_seg remote;
 	bool checking; /* the READ that fetches its WRITE back is under way */
@@ -75,7 +76,9 @@ static inline uint32_t behind(const struct lane *lane, uint32_t i)
 	return i + 1 == lane->depth ? 0 : i + 1;
 }
 
-/* load_direct.c: the way of issuing that the options ask for. */
+/* load_direct.c: do the options ask for no more than to issue and complete; the way that follows.
+ */
+bool direct_is_plain(const struct cfg *cfg);
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane);
 
 /* load_verify.c */

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include "load_internal.h"
 
-static void init_slot(struct direct *d, uint64_t i)
+/* Each I/O on a slot is the same, unless it is to be checked. */
+static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)
 {
 	struct slot *s = &d->slots[i];
 
@@ -15,10 +16,15 @@ static void init_slot(struct direct *d, uint64_t i)
 		.len = (uint32_t)d->cfg->size,
 		.key = d->target->key,
 	};
+	if (!direct_is_plain(d->cfg))
+		return 0;
+	return rxfer_prepare(lane->conn, run_opcode(d->cfg), s->frags, d->nfrags, &s->remote,
+			     d->cfg->op == OP_SEND ? 0 : 1, &s->prepared);
 }
 
-static void init_lane(struct direct *d, uint32_t qp)
+static int init_lane(struct direct *d, uint32_t qp)
 {
+	int rc = 0;
 	struct lane *lane = &d->lanes[qp];
 	uint32_t depth = (uint32_t)d->cfg->depth;
 
@@ -26,8 +32,9 @@ static void init_lane(struct direct *d, uint32_t qp)
 	lane->slots = d->slots + (size_t)qp * depth;
 	lane->depth = lane->nfree = depth;
 	lane->credits = d->layout.recvs;
-	for (uint32_t i = 0; i < depth; i++)
-		init_slot(d, (uint64_t)qp * depth + i);
+	for (uint32_t i = 0; !rc && i < depth; i++)
+		rc = init_slot(d, lane, (uint64_t)qp * depth + i);
+	return rc;
 }
 
 static int make_areas(struct direct *d)
@@ -78,19 +85,23 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			     .burst = BURST,
 			     .timed = cfg->timing != TIMING_OFF,
 			     .finished = true};
-	if (make_areas(d) || make_arrays(d)) {
-		direct_free(d);
-		return NULL;
-	}
+	if (make_areas(d) || make_arrays(d))
+		goto fail;
 	for (uint32_t qp = 0; qp < cfg->qps; qp++)
-		init_lane(d, qp);
+		if (init_lane(d, qp))
+			goto fail;
 	return d;
+fail:
+	direct_free(d);
+	return NULL;
 }
 
 void direct_free(struct direct *d)
 {
 	if (!d)
 		return;
+	for (size_t i = 0; d->slots && i < d->cfg->qps * d->cfg->depth; i++)
+		rxfer_unprepare(d->slots[i].prepared);
 	area_drop(&d->work);
 	area_drop(&d->check);
 	free(d->lanes);

@@ -326,18 +326,6 @@ int found_from_json(const json_t *body, struct found *f)
 /* A note needs no slot, so who only receives has none in use; its send queue is for notes. */
 #define PASSIVE_SLOTS 4
 
-enum rxfer_opcode run_opcode(const struct cfg *cfg)
-{
-	static const enum rxfer_opcode code[] = {
-		[OP_READ] = RXFER_READ,
-		[OP_WRITE] = RXFER_WRITE,
-		[OP_WRITE_IMM] = RXFER_WRITE_IMM,
-		[OP_SEND] = RXFER_SEND,
-	};
-
-	return code[cfg->op];
-}
-
 static int issuer_attr(const struct cfg *cfg, struct rxfer_conn_attr *attr)
 {
 	attr->slots = (uint32_t)cfg->depth;

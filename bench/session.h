@@ -71,9 +71,6 @@ int found_from_json(const json_t *body, struct found *f);
 json_t *load_to_json(const struct load_result *l, json_t *body);
 int load_from_json(const json_t *body, struct load_result *l);
 
-/** run_opcode() - what one I/O is to the engine. */
-enum rxfer_opcode run_opcode(const struct cfg *cfg);
-
 /** conn_attr() - the attributes of a QP, at an end in these @roles. 0 or -errno. */
 int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
 	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr);

@@ -388,6 +388,7 @@ int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **ou
 		return rxfer_fail(ENOMEM, "out of memory");
 	dev->reg = reg;
 	dev->found = &dev->nowhere;
+	dev->generation = 1;
 	rc = open_chosen(dev, name);
 	if (rc)
 		goto fail;
@@ -568,6 +569,7 @@ void rxfer_mem_del(struct rxfer_mem *mem)
 	for (p = &mem->dev->mems; *p != mem; p = &(*p)->next)
 		;
 	*p = mem->next;
+	mem->dev->generation++;
 	if (mem->dev->found == mem)
 		mem->dev->found = &mem->dev->nowhere;
 	if (mem->rights == RXFER_LOCAL)

@@ -32,6 +32,7 @@ struct rxfer_dev {
 	struct rdma_cm_event *early; /* a request that came before it was due; see conn.c */
 	const struct rxfer_reg_ops *reg;
 	struct rxfer_mem *mems;
+	uint64_t generation;	  /* of them: each one that goes makes a new one */
 	struct rxfer_mem *found;  /* by the latest look-up, most likely by the next one too */
 	struct rxfer_mem nowhere; /* holds nothing: what @found is while it is nothing */
 	struct rxfer_dev_counts counts;
@@ -184,6 +185,13 @@ int rxfer_cq_fetch(
 /* io.c: the I/Os of a connection; needs conn->need, sge_max, attr. */
 int rxfer_xfer_init(struct rxfer_conn *conn);
 void rxfer_xfer_destroy(struct rxfer_conn *conn);
+
+/* xfer.c, for other ways to post: @nwr WRs at @wr, of @io, were refused from @bad on; why no I/O
+ * can start; why it had no credits. All return -errno. */
+int rxfer_post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct ibv_send_wr *wr,
+		      uint32_t nwr, const struct ibv_send_wr *bad, int err);
+int rxfer_no_io(struct rxfer_conn *conn);
+int rxfer_no_credits(struct rxfer_conn *conn);
 
 /* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
 int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);

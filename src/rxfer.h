@@ -297,6 +297,20 @@ int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags);
 
+struct rxfer_prepared;
+
+/**
+ * rxfer_prepare() - an I/O that will be posted many times, as rxfer_post_read() and its like would.
+ * The lists, and what they name, must stay as they are until rxfer_unprepare(), which may also come
+ * after the connection. To be posted again it must be done; one and the same may not be in flight
+ * twice. rxfer_post_prepared() - does what they do, with less work where that is possible.
+ */
+int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
+		  uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
+		  struct rxfer_prepared **out);
+void rxfer_unprepare(struct rxfer_prepared *p);
+int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags);
+
 /**
  * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message. @len: at least 1, also
  * where a note or a WRITE's immediate data is to come, which may share one buffer: siw refuses a

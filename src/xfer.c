@@ -147,14 +147,14 @@ static inline void add_imm(struct ibv_send_wr *wr, uint32_t imm)
  * The device refused the post from @bad on: put the accounts right; the connection is of no more
  * use.
  */
-static __attribute__((cold, noinline)) int post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
-						       uint32_t nwr, const struct ibv_send_wr *bad,
-						       int err)
+__attribute__((cold, noinline)) int rxfer_post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
+						      const struct ibv_send_wr *wr, uint32_t nwr,
+						      const struct ibv_send_wr *bad, int err)
 {
-	uint32_t taken = bad ? (uint32_t)(bad - io->wr) : 0;
+	uint32_t taken = bad ? (uint32_t)(bad - wr) : 0;
 
 	for (uint32_t i = 0; i < nwr; i++)
-		io->said[i] = io->wr[i].send_flags & IBV_SEND_SIGNALED;
+		io->said[i] = wr[i].send_flags & IBV_SEND_SIGNALED;
 	rxfer_sq_unpost(&conn->sq, nwr - taken);
 	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, nwr);
 	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= nwr - taken;
@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) int submit(struct rxfer_conn *conn,
 		rc = ibv_post_send(conn->qp, io->wr, &bad);
 	}
 	if (__builtin_expect(rc, 0))
-		return post_failed(conn, io, nwr, bad, rc);
+		return rxfer_post_failed(conn, io, io->wr, nwr, bad, rc);
 	return 0;
 }
 
@@ -286,13 +286,13 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 }
 
 /* Why no I/O can start now. */
-static __attribute__((noinline)) int no_io(struct rxfer_conn *conn)
+__attribute__((noinline)) int rxfer_no_io(struct rxfer_conn *conn)
 {
 	return conn->broken ? rxfer_conn_break(conn, conn->broken, "%s", "") : -EAGAIN;
 }
 
 /* The same where its credits were not to be had: mostly there are just none free now. */
-static __attribute__((noinline)) int no_credits(struct rxfer_conn *conn)
+__attribute__((noinline)) int rxfer_no_credits(struct rxfer_conn *conn)
 {
 	int rc = rxfer_sq_reserve(&conn->sq, conn->need);
 
@@ -368,7 +368,7 @@ post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *loc
 	int64_t left;
 
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
-		return no_io(conn);
+		return rxfer_no_io(conn);
 	io->done.id = id;
 	io->done.op = op;
 	if (op == RXFER_WRITE_IMM)
@@ -384,7 +384,7 @@ post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *loc
 		add_imm(io->wr, imm);
 	if (__builtin_expect(!rxfer_sq_spend(&conn->sq, conn->need, 1, conn->later, &seq, &left),
 			     0))
-		return no_credits(conn);
+		return rxfer_no_credits(conn);
 	return submit(conn, io, op, 1, seq, left, flags & RXFER_MUST_SIGNAL);
 }
 

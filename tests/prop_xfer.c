@@ -31,6 +31,7 @@ struct slot {
 	struct rxfer_frag frag[MAX_FRAGS];
 	struct rxfer_seg seg[MAX_SEGS];
 	uint8_t *local, *remote;
+	struct rxfer_prepared *prepared; /* while it is in flight */
 };
 
 struct sim {
@@ -39,7 +40,7 @@ struct sim {
 	struct rxfer_shape shape;
 	const char *strategy;
 	uint32_t sge_max, inline_max;
-	bool post_single, time_phases;
+	bool post_single, time_phases, prepare;
 	struct slot slot[MAX_SLOTS];
 	uint32_t slots, busy, order[MAX_SLOTS], first; /* busy slots in posting order */
 	uint32_t n_ios, issued, done;
@@ -189,6 +190,24 @@ static uint32_t messages_of(const struct sim *s, const struct slot *slot)
 	return strcmp(s->strategy, "multi-wr") ? 1 : slot->nfrag;
 }
 
+/* The same by a prepared I/O, which is given up when it is done. */
+static int post_prepared(struct sim *s, struct slot *slot)
+{
+	unsigned int flags = prop_chance(s->p, 10) ? RXFER_MUST_SIGNAL : 0;
+	int rc = rxfer_prepare(s->e.client, s->shape.op, slot->frag, slot->nfrag, slot->seg,
+			       slot->nseg, &slot->prepared);
+
+	if (rc)
+		return rc;
+	rc = rxfer_post_prepared(slot->prepared, (uint32_t)s->issued * IMM_STEP,
+				 (uint64_t)(slot - s->slot), flags);
+	if (rc) {
+		rxfer_unprepare(slot->prepared);
+		slot->prepared = NULL;
+	}
+	return rc;
+}
+
 static int post(struct sim *s, struct slot *slot)
 {
 	unsigned int flags = prop_chance(s->p, 10) ? RXFER_MUST_SIGNAL : 0;
@@ -221,7 +240,7 @@ static bool issue(struct sim *s)
 	fill(s, slot);
 	if (s->credits < messages_of(s, slot))
 		return false;
-	rc = post(s, slot);
+	rc = s->prepare && prop_chance(s->p, 70) ? post_prepared(s, slot) : post(s, slot);
 	if (rc == -EAGAIN)
 		return false;
 	PROP_CHECK(s->p, rc == 0);
@@ -252,6 +271,8 @@ static bool poll_client(struct sim *s)
 		s->first = (s->first + 1) % MAX_SLOTS;
 		s->busy--;
 		slot->busy = false;
+		rxfer_unprepare(slot->prepared);
+		slot->prepared = NULL;
 		s->done++;
 	}
 	return n > 0 || fake_stats()->sq_cqes != polled;
@@ -333,6 +354,7 @@ static void random_extras(struct sim *s, struct prop *p, const struct fake_devic
 	s->inline_max = prop_chance(p, 50) ? 0 : prop_range(p, 1, d->max_inline);
 	s->post_single = prop_chance(p, 30);
 	s->time_phases = prop_chance(p, 30);
+	s->prepare = prop_chance(p, 50);
 }
 
 static void set_extras(struct sim *s)

@@ -15,6 +15,7 @@ struct pair {
 	struct engine e;
 	struct rxfer_frag frag[FRAGS];
 	struct rxfer_seg to;
+	struct rxfer_mem *mine;
 };
 
 /* All of it but the connection; the test sets what it wants in p->e.client_attr meanwhile. */
@@ -26,7 +27,7 @@ static void prepare(struct pair *p, const struct fake_config *config, enum rxfer
 
 	memset(theirs, 0, sizeof(theirs));
 	engine_open(&p->e, config, "global");
-	assert_int_equal(rxfer_mem_add(p->e.cdev, mine, sizeof(mine), RXFER_LOCAL, &mem), 0);
+	assert_int_equal(rxfer_mem_add(p->e.cdev, mine, sizeof(mine), RXFER_LOCAL, &p->mine), 0);
 	assert_int_equal(rxfer_mem_add(p->e.sdev, theirs, sizeof(theirs),
 				       RXFER_PEER_READ | RXFER_PEER_WRITE, &mem),
 			 0);
@@ -301,6 +302,119 @@ static void a_note_that_fails_breaks(void **state)
 	engine_close(&p.e);
 }
 
+/* ---- Prepared I/Os ---- */
+
+static struct rxfer_prepared *prepare_it(struct pair *p, enum rxfer_opcode op)
+{
+	struct rxfer_prepared *prepared = NULL;
+	bool send = op == RXFER_SEND;
+
+	assert_int_equal(rxfer_prepare(p->e.client, op, p->frag, FRAGS, send ? NULL : &p->to, !send,
+				       &prepared),
+			 0);
+	return prepared;
+}
+
+/* As often as one likes, and with what is in the memory then. */
+static void a_prepared_io_is_posted_again_and_again(void **state)
+{
+	struct rxfer_prepared *prepared;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_WRITE, 10);
+	connect_pair(&p);
+	prepared = prepare_it(&p, RXFER_WRITE);
+	for (int i = 1; i <= 5; i++) {
+		memset(mine, i, sizeof(mine));
+		assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+		assert_int_equal(fake_stats()->sqes, i); /* four fragments in one WR */
+		expect_done(&p, 40);
+		assert_int_equal(theirs[0], i);
+		assert_int_equal(theirs[39], i);
+	}
+	assert_int_equal(rxfer_conn_counts(p.e.client)->sqe, 5);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->posts, 5);
+	rxfer_unprepare(prepared);
+	engine_close(&p.e);
+}
+
+/* More than one WR, or a strategy with work for each I/O: by the lists, and right. */
+static void what_cannot_be_prepared_goes_by_its_lists(void **state)
+{
+	struct rxfer_prepared *prepared;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_WRITE, 10);
+	p.e.client_attr.sge_max = 3;
+	connect_pair(&p);
+	prepared = prepare_it(&p, RXFER_WRITE);
+	for (uint64_t i = 1; i <= 2; i++) {
+		assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+		assert_int_equal(fake_stats()->sqes, 2 * i);
+		expect_done(&p, 40);
+	}
+	assert_int_equal(theirs[39], 4);
+	rxfer_unprepare(prepared);
+	engine_close(&p.e);
+}
+
+/* The memory goes and comes back under another key: what was made with the old one is made anew. */
+static void memory_that_was_declared_anew(void **state)
+{
+	struct rxfer_prepared *prepared;
+	struct rxfer_mem *mem;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_WRITE, 10);
+	connect_pair(&p);
+	prepared = prepare_it(&p, RXFER_WRITE);
+	rxfer_mem_del(p.mine);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), -EFAULT);
+	engine_said("rxfer_mem_add");
+	assert_true(engine_idle(p.e.client));
+	assert_int_equal(rxfer_mem_add(p.e.cdev, mine, sizeof(mine), RXFER_LOCAL, &mem), 0);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+	expect_done(&p, 40);
+	assert_int_equal(theirs[39], 4);
+	rxfer_mem_del(mem);
+	assert_int_equal(rxfer_mem_add(p.e.cdev, mine, sizeof(mine), RXFER_LOCAL, &mem), 0);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+	expect_done(&p, 40);
+	rxfer_unprepare(prepared);
+	engine_close(&p.e);
+}
+
+/* Slots, credits, the device: it is refused as any other is, and the accounts hold. */
+static void a_prepared_io_is_refused(void **state)
+{
+	struct rxfer_prepared *prepared, *other;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_WRITE, 10);
+	p.e.client_attr.slots = 2;
+	p.e.client_attr.sq_depth = 2;
+	connect_pair(&p);
+	prepared = prepare_it(&p, RXFER_WRITE);
+	other = prepare_it(&p, RXFER_WRITE);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+	assert_int_equal(rxfer_post_prepared(other, 0, 8, 0),
+			 -EAGAIN); /* one credit is the drain's */
+	expect_done(&p, 40);
+	fake_live()->fail_post_send = (struct fake_fault){1, EIO};
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), -EIO);
+	engine_said("took 0 of 1 WRs");
+	assert_int_equal(rxfer_sq_posted(&p.e.client->sq), 0);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->sqe, 1);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), -EIO);
+	rxfer_unprepare(prepared);
+	rxfer_unprepare(other);
+	engine_close(&p.e);
+}
+
 /* ---- Doorbells, clocks ---- */
 
 static void one_post_for_each_wr(void **state)
@@ -371,6 +485,10 @@ int main(void)
 		cmocka_unit_test(a_note_arrives_as_nothing),
 		cmocka_unit_test(a_note_takes_a_credit_and_no_slot),
 		cmocka_unit_test(a_note_that_fails_breaks),
+		cmocka_unit_test(a_prepared_io_is_posted_again_and_again),
+		cmocka_unit_test(what_cannot_be_prepared_goes_by_its_lists),
+		cmocka_unit_test(memory_that_was_declared_anew),
+		cmocka_unit_test(a_prepared_io_is_refused),
 		cmocka_unit_test(one_post_for_each_wr),
 		cmocka_unit_test(a_post_that_fails_among_others),
 		cmocka_unit_test(phases_are_timed_when_asked),

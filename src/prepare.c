@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Prepared I/Os: for who posts the same lists again and again.
+ *
+ * An I/O in a benchmark, and in a protocol whose buffers are made once, differs from the last one
+ * on the same buffer in its sequence number and in whether it asks for a completion. All else of
+ * its WR can be made once: that takes the key look-up, the walks over lists and their checks out of
+ * the way of each post. What stays in it is what makes the send queue safe, the account and the
+ * signalling policy, and what counts.
+ *
+ * It is no other strategy. Where a strategy does something for each I/O, where an I/O takes more
+ * than one WR, where phases are timed, a prepared I/O is posted by its lists, like any other.
+ *
+ * What was made once can go out of date: the memory may be deleted and declared anew, under another
+ * key. The dev counts such changes, an I/O remembers the count that it was made at, and is made
+ * again where they differ. It is the caller who sees to it that the lists themselves stay.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reg.h"
+
+/*
+ * struct rxfer_prepared - @wr: as it is posted, but for id, flags and immediate data
+ * @generation: of the dev's memory when @wr was made; 0: there is none, post by the lists
+ * @flags:      IBV_SEND_INLINE or nothing
+ * @range:      room for a strategy's answer; the SGEs lie behind it
+ */
+struct rxfer_prepared {
+	struct ibv_send_wr wr;
+	uint64_t generation;
+	uint64_t bytes;
+	struct rxfer_conn *conn;
+	enum rxfer_opcode op;
+	unsigned int flags;
+	const struct rxfer_frag *local;
+	const struct rxfer_seg *remote;
+	uint32_t nlocal, nremote;
+	struct ibv_sge *sge;
+	struct rxfer_seg range[];
+};
+
+static const enum ibv_wr_opcode wr_opcode[] = {
+	[RXFER_READ] = IBV_WR_RDMA_READ,
+	[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
+	[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+	[RXFER_SEND] = IBV_WR_SEND,
+};
+
+/* One WR that carries the @n ranges; false where one is not enough. */
+static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
+{
+	uint64_t room = p->remote ? p->remote->len : UINT32_MAX;
+
+	p->bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rxfer_seg *r = &p->range[i];
+
+		if (r->len == 0)
+			return false;
+		p->sge[i] = (struct ibv_sge){r->addr, r->len, r->key};
+		p->bytes += r->len;
+	}
+	p->wr = (struct ibv_send_wr){
+		.sg_list = p->sge, .num_sge = (int)n, .opcode = wr_opcode[p->op]};
+	if (p->remote) {
+		p->wr.wr.rdma.remote_addr = p->remote->addr;
+		p->wr.wr.rdma.rkey = p->remote->key;
+	}
+	p->flags = p->op != RXFER_READ && p->bytes <= p->conn->inline_max ? IBV_SEND_INLINE : 0;
+	return n && n <= p->conn->sge_max && p->bytes <= room;
+}
+
+static bool can_be_one_wr(const struct rxfer_prepared *p)
+{
+	return p->conn->keys_only && p->nlocal && p->nlocal <= p->conn->attr.shape.frags &&
+	       p->nremote == (p->op != RXFER_SEND);
+}
+
+/* Make the WR, if it can be made. 0, or -errno where the memory is not there. */
+static int make_wr(struct rxfer_prepared *p)
+{
+	struct rxfer_io scratch = {.range = p->range};
+	int rc;
+
+	p->generation = 0;
+	if (!can_be_one_wr(p))
+		return 0;
+	rc = p->conn->reg->map(p->conn, &scratch, p->local, p->nlocal);
+	if (!rc && fill_wr(p, scratch.nrange))
+		p->generation = p->conn->dev->generation;
+	return rc;
+}
+
+int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
+		  uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
+		  struct rxfer_prepared **out)
+{
+	size_t ranges = nlocal * sizeof(struct rxfer_seg);
+	struct rxfer_prepared *p;
+	int rc;
+
+	p = calloc(1, sizeof(*p) + ranges + nlocal * sizeof(struct ibv_sge));
+	if (!p)
+		return rxfer_fail(ENOMEM, "out of memory for an I/O of %u fragments", nlocal);
+	p->conn = conn;
+	p->op = op;
+	p->local = local;
+	p->nlocal = nlocal;
+	p->remote = nremote ? remote : NULL;
+	p->nremote = nremote;
+	p->sge = (struct ibv_sge *)(void *)((char *)p->range + ranges);
+	rc = make_wr(p);
+	if (rc)
+		free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+void rxfer_unprepare(struct rxfer_prepared *p)
+{
+	free(p);
+}
+
+static int post_lists(const struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
+{
+	switch (p->op) {
+	case RXFER_READ:
+		return rxfer_post_read(p->conn, p->local, p->nlocal, p->remote, p->nremote, id,
+				       flags);
+	case RXFER_WRITE:
+		return rxfer_post_write(p->conn, p->local, p->nlocal, p->remote, p->nremote, id,
+					flags);
+	case RXFER_WRITE_IMM:
+		return rxfer_post_write_imm(p->conn, p->local, p->nlocal, p->remote, p->nremote,
+					    imm, id, flags);
+	default:
+		return rxfer_post_send(p->conn, p->local, p->nlocal, id, flags);
+	}
+}
+
+/* No WR, or one that is out of date: that one is made anew, for the next time. */
+static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint32_t imm,
+						  uint64_t id, unsigned int flags)
+{
+	int rc = p->generation ? make_wr(p) : 0;
+
+	return rc ? rc : post_lists(p, imm, id, flags);
+}
+
+int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
+{
+	struct rxfer_conn *conn = p->conn;
+	struct rxfer_io *io = conn->next_io;
+	struct ibv_send_wr *bad = NULL;
+	int64_t left;
+	uint32_t seq;
+	bool said;
+	int rc;
+
+	if (__builtin_expect(conn->inflight >= conn->most, 0))
+		return rxfer_no_io(conn);
+	if (__builtin_expect(p->generation != conn->dev->generation, 0))
+		return post_unready(p, imm, id, flags);
+	if (__builtin_expect(!rxfer_sq_spend(&conn->sq, conn->need, 1, conn->later, &seq, &left),
+			     0))
+		return rxfer_no_credits(conn);
+	conn->next_io = io->next;
+	conn->inflight++;
+	said = rxfer_sig_next(&conn->sig, left, io->sig, &io->sig_epoch, flags & RXFER_MUST_SIGNAL,
+			      true, true);
+	p->wr.wr_id = seq;
+	p->wr.send_flags = p->flags | (said ? IBV_SEND_SIGNALED : 0);
+	if (p->op == RXFER_READ)
+		conn->reads++;
+	else if (conn->reads)
+		p->wr.send_flags |= IBV_SEND_FENCE;
+	if (p->op == RXFER_WRITE_IMM)
+		p->wr.imm_data = htonl(imm);
+	io->done.id = id;
+	io->done.op = p->op;
+	io->done.own_cqe = said;
+	io->done.bytes = p->bytes;
+	io->aside = false;
+	io->last_seq = seq;
+	conn->counts.sqe++;
+	conn->counts.posts++;
+	rc = ibv_post_send(conn->qp, &p->wr, &bad);
+	if (__builtin_expect(rc, 0))
+		return rxfer_post_failed(conn, io, &p->wr, 1, bad, rc);
+	return 0;
+}
