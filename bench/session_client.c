@@ -340,11 +340,13 @@ static int run_phase(struct run *run, uint64_t ios, uint64_t duration, struct lo
 	return rc == 1 ? control_bad_news(run->control, type, body) : rc;
 }
 
-/* The server's answer; with --bidir it may take as long as its load, which we go on receiving. */
+/* The server's answer; with --bidir it may take as long as its load, which we go on receiving.
+ * @body is set on success only: a sign of life has been there and gone. */
 static int await(struct run *run, enum message expect, json_t **body)
 {
 	struct rxfer_wait wait = watch_wait(&run->watch);
 	enum message type;
+	json_t *got;
 	int rc = 0;
 
 	wait.stop = NULL; /* an interrupted run still wants its result */
@@ -353,11 +355,14 @@ static int await(struct run *run, enum message expect, json_t **body)
 	run->watch.heard = rxfer_now();
 	run->watch.must_hear = true;
 	while (!rc)
-		rc = one_pass(run, false, &type, body);
+		rc = one_pass(run, false, &type, &got);
 	run->watch.must_hear = false;
-	if (rc < 0 || type == expect)
-		return rc < 0 ? rc : 0;
-	return control_bad_news(run->control, type, *body);
+	if (rc < 0)
+		return rc;
+	if (type != expect)
+		return control_bad_news(run->control, type, got);
+	*body = got;
+	return 0;
 }
 
 /* All that the server says it has sent has arrived. */
