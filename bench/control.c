@@ -261,7 +261,8 @@ int control_reason(struct control *c, int rc)
 	snprintf(ours, sizeof(ours), "%s", rxfer_error());
 	if (rc == -EINTR)
 		return rc;
-	if (!control_recv(c, &type, &body, &soon)) {
+	/* What it said before is of no more use. */
+	while (rxfer_now() < soon.deadline && !control_recv(c, &type, &body, &soon)) {
 		if (type == MSG_FAIL)
 			return control_bad_news(c, type, body);
 		json_decref(body);

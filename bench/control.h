@@ -62,7 +62,8 @@ int control_bad_news(const struct control *c, enum message type, json_t *body);
 
 /**
  * control_reason() - something failed, and the peer may be about to say why: wait a moment for its
- * MSG_FAIL and return as control_bad_news() does; @rc, and rxfer_error() kept, where none comes.
+ * MSG_FAIL, behind what it said before, and return as control_bad_news() does; @rc, and
+ * rxfer_error() kept, where none comes.
  */
 int control_reason(struct control *c, int rc);
 

@@ -516,6 +516,8 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 		rc = set_up(run);
 	if (!rc)
 		rc = drive(run);
+	if (rc == -ENOTCONN)
+		rc = control_reason(c, rc);
 	if (!rc) {
 		fill_result(run, result);
 		rc = leave(run);

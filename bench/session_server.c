@@ -344,6 +344,8 @@ static int serve_run(struct control *c, const struct peer *peer, const char *dev
 		rc = prepare(&s, device);
 	if (!rc)
 		rc = serve(&s);
+	if (rc == -ENOTCONN)
+		rc = control_reason(c, rc);
 	if (!rc && s.load)
 		rc = let_client_leave(&s);
 	if (rc && rc != -EREMOTEIO && rc != -ECONNRESET) {

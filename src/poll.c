@@ -61,6 +61,12 @@ static const char *remedy(enum ibv_wc_status status)
 	}
 }
 
+/* Is it only that the peer is no more to be reached? Then he may say why. */
+static int error_of(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR ? ENOTCONN : EIO;
+}
+
 /* What the I/O is that has the WR @seq. */
 static const char *opcode_of(const struct rxfer_conn *conn, uint32_t seq)
 {
@@ -84,9 +90,9 @@ static __attribute__((cold)) int completion_failed(struct rxfer_conn *conn, cons
 		what = "a SEND of no bytes";
 	else
 		what = opcode_of(conn, (uint32_t)wc->wr_id);
-	return rxfer_conn_break(conn, EIO, "%s failed: %s (status %d, vendor %#x); %s", what,
-				ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
-				remedy(wc->status));
+	return rxfer_conn_break(
+		conn, error_of(wc->status), "%s failed: %s (status %d, vendor %#x); %s", what,
+		ibv_wc_status_str(wc->status), wc->status, wc->vendor_err, remedy(wc->status));
 }
 
 /* Is the oldest I/O proven done? */

@@ -352,7 +352,8 @@ struct rxfer_done {
  * and not while known ones are left. One call hands up no more than one completion proved, so an
  * I/O that had one of its own is the last: memory is unmapped on the way, and who times I/Os takes
  * the time at the return, whatever @max. Returns how many (0: none now), or -errno where the
- * connection broke: rxfer_error() names opcode and status.
+ * connection broke: rxfer_error() names opcode and status. -ENOTCONN: the peer answers no more, or
+ * has closed it, so the cause may be with him.
  */
 int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
 

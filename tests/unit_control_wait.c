@@ -284,6 +284,39 @@ static void the_peers_reason_comes_first(void **state)
 	assert_string_equal(rxfer_error(), "our own reason");
 }
 
+/* What it said before it failed is passed over, but not for longer than a second. */
+static void the_reason_stands_behind_others(void **state)
+{
+	static char flood[18 * 4000];
+	struct writer w = {.bytes = flood, .n = sizeof(flood), .limit_ms = 3000, .again = true};
+	uint64_t start;
+	struct link l;
+
+	(void)state;
+	make_link(&l, PAIR);
+	put_message(&l.a, MSG_STARTED, "{}", 2);
+	put_message(&l.a, MSG_FAIL, "{\"reason\":\"full\"}", 17);
+	rxfer_fail(EIO, "our own reason");
+	assert_int_equal(control_reason(&l.b, -ENOTCONN), -EREMOTEIO);
+	assert_string_equal(rxfer_error(), "the client side: full");
+	drop_link(&l);
+	for (size_t i = 0; i < sizeof(flood); i += 18) {
+		put_header(flood + i, MAGIC, CONTROL_VERSION, MSG_STARTED, 6);
+		memcpy(flood + i + HEADER, "{}\r\n\r\n", 6);
+	}
+	make_link(&l, PAIR);
+	w.fd = l.a.fd;
+	rxfer_fail(EIO, "our own reason");
+	start = rxfer_now();
+	writer_start(&w);
+	assert_int_equal(control_reason(&l.b, -ENOTCONN), -ENOTCONN);
+	assert_took(start, 1000);
+	assert_string_equal(rxfer_error(), "our own reason");
+	control_close(&l.b);
+	writer_join(&w);
+	drop_link(&l);
+}
+
 /* It is waited for no longer than a second, and not at all once we were told to stop. */
 static void a_peer_without_a_reason(void **state)
 {
@@ -529,6 +562,7 @@ int main(void)
 		cmocka_unit_test(poll_never_waits_for_a_message_to_begin),
 		cmocka_unit_test(poll_has_a_deadline_for_the_rest),
 		cmocka_unit_test(the_peers_reason_comes_first),
+		cmocka_unit_test(the_reason_stands_behind_others),
 		cmocka_unit_test(a_peer_without_a_reason),
 		cmocka_unit_test(fail_tells_the_peer),
 		cmocka_unit_test(fail_tells_the_peer_whatever_the_bytes),
