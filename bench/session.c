@@ -18,7 +18,8 @@
  *	-> GO                     both begin to issue
  *
  * so that nothing is under way in either direction while counts begin anew. Whoever is finished first
- * goes on receiving. After RESULT
+ * goes on receiving; a client that is interrupted then says STOP once more, and the server's load is
+ * cut short, too. After RESULT
  *
  *	-> CLOSED                 the client's data connections are
  *
@@ -35,6 +36,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,27 +286,33 @@ int counts_from_json(const json_t *body, struct counts *c)
 }
 
 /*
- * The peak is a rate, the only figure with a fraction; its own clock's times are no use to the
- * other end, their difference is.
+ * The peak is a rate, the only figure with a fraction, and the only one that a run may not have;
+ * its own clock's times are no use to the other end, their difference is.
  */
 json_t *load_to_json(const struct load_result *l, json_t *body)
 {
 	json_object_set_new(body, "ios", json_integer((json_int_t)l->ios));
 	json_object_set_new(body, "moved_bytes", json_integer((json_int_t)l->bytes));
 	json_object_set_new(body, "ns", json_integer((json_int_t)(l->end - l->start)));
-	json_object_set_new(body, "peak_mHz", json_integer((json_int_t)(l->peak * 1e3)));
+	json_object_set_new(body, "peak_mHz",
+			    isnan(l->peak) ? json_null()
+					   : json_integer((json_int_t)(l->peak * 1e3)));
+	json_object_set_new(body, "cut_short", json_integer(l->cut_short));
 	return body;
 }
 
 int load_from_json(const json_t *body, struct load_result *l)
 {
-	uint64_t peak;
+	bool no_peak = json_is_null(json_object_get(body, "peak_mHz"));
+	uint64_t peak = 0, cut_short;
 
 	*l = (struct load_result){0};
 	if (control_uint(body, "ios", &l->ios) || control_uint(body, "moved_bytes", &l->bytes) ||
-	    control_uint(body, "ns", &l->end) || control_uint(body, "peak_mHz", &peak))
+	    control_uint(body, "ns", &l->end) || control_uint(body, "cut_short", &cut_short) ||
+	    (!no_peak && control_uint(body, "peak_mHz", &peak)))
 		return -EBADMSG;
-	l->peak = (double)peak / 1e3;
+	l->peak = no_peak ? NAN : (double)peak / 1e3;
+	l->cut_short = cut_short;
 	return 0;
 }
 

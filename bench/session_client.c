@@ -35,6 +35,7 @@ struct run {
 	struct direct *load;
 	struct watch watch;
 	uint64_t *messages;		 /* that the server says it has sent, per QP (--bidir) */
+	bool told_to_stop;		 /* the server, that its load is to be cut short */
 	struct load_result mine, theirs; /* the server's: its counts; with --bidir also its load */
 	struct found found, theirs_found;
 };
@@ -191,7 +192,7 @@ static void fill_result(struct run *run, struct result *r)
 	fill_found(run, r);
 	r->pinned_bytes = (double)mem->pinned_peak;
 	r->mr_count = (double)mem->mr_peak;
-	if (run->mine.cut_short)
+	if (run->mine.cut_short || run->theirs.cut_short)
 		snprintf(r->partial, sizeof(r->partial), "yes");
 }
 
@@ -340,6 +341,27 @@ static int run_phase(struct run *run, uint64_t ios, uint64_t duration, struct lo
 	return rc == 1 ? control_bad_news(run->control, type, body) : rc;
 }
 
+static int say_where(struct run *run, enum message say)
+{
+	struct rxfer_wait wait = watch_wait(&run->watch);
+	json_t *sent = messages_to_json(run->load, run->cfg->qps);
+	bool cut_short = run->mine.cut_short || run->told_to_stop;
+
+	json_object_set_new(sent, "cut_short", json_integer(cut_short));
+	return control_send(run->control, say, sent, &wait);
+}
+
+/* A stop signal while only the server's load goes on. */
+static int interrupt(struct run *run, enum message expect)
+{
+	if (expect != MSG_RESULT)
+		return rxfer_fail(EINTR, "interrupted before the timed part");
+	if (run->mine.cut_short || run->told_to_stop)
+		return 0; /* it knows */
+	run->told_to_stop = true;
+	return say_where(run, MSG_STOP);
+}
+
 /* The server's answer; with --bidir it may take as long as its load, which we go on receiving.
  * @body is set on success only: a sign of life has been there and gone. */
 static int await(struct run *run, enum message expect, json_t **body)
@@ -354,8 +376,11 @@ static int await(struct run *run, enum message expect, json_t **body)
 		return control_expect(run->control, expect, body, &wait);
 	run->watch.heard = rxfer_now();
 	run->watch.must_hear = true;
-	while (!rc)
+	while (!rc) {
 		rc = one_pass(run, false, &type, &got);
+		if (!rc && *run->runtime->stop)
+			rc = interrupt(run, expect);
+	}
 	run->watch.must_hear = false;
 	if (rc < 0)
 		return rc;
@@ -380,12 +405,8 @@ static int catch_up(struct run *run, const json_t *body)
 /* Tell the server where we stand, and wait until it has caught up, and we with it. */
 static int sync_with_server(struct run *run, enum message say, enum message expect, json_t **body)
 {
-	struct rxfer_wait wait = watch_wait(&run->watch);
-	json_t *sent = messages_to_json(run->load, run->cfg->qps);
-	int rc;
+	int rc = say_where(run, say);
 
-	json_object_set_new(sent, "cut_short", json_integer(run->mine.cut_short));
-	rc = control_send(run->control, say, sent, &wait);
 	*body = NULL;
 	if (!rc)
 		rc = await(run, expect, body);

@@ -27,7 +27,9 @@ struct served {
 	struct sink *sink;
 	struct direct *load; /* --bidir, else NULL */
 	struct load_result measured;
-	bool begun; /* its first phase has been */
+	bool begun;   /* its first phase has been */
+	bool between; /* --bidir: STARTED is said, what comes next is a message, and only then I/Os
+		       */
 	struct watch watch;
 	uint64_t *messages;	     /* that the client says it has sent, per QP */
 	uint64_t cpu_start, cpu_end; /* of this thread: at START, and after its latest work */
@@ -66,10 +68,26 @@ static int accept_all(struct served *s)
 	return 0;
 }
 
-/* Does anything come up here that this end must poll for? */
+/* Does anything ever come up here that this end must poll for? */
 static bool is_active(const struct served *s)
 {
 	return s->cfg.bidir || op_takes_recvs(&s->cfg);
+}
+
+/*
+ * Is there nothing now but the control connection to wait for? With --bidir GO is such a message:
+ * who polled and looked for it every 50 ms only would begin when the client has long been issuing,
+ * and figures of a short run would be those of one direction after the other.
+ */
+static bool only_listens(const struct served *s)
+{
+	return s->between || !is_active(s);
+}
+
+static void set_between(struct served *s, bool between)
+{
+	s->between = between && s->load;
+	s->watch.passive = only_listens(s);
 }
 
 static void init_watch(struct served *s)
@@ -80,7 +98,7 @@ static void init_watch(struct served *s)
 					   : 1,
 		   rxfer_dev_info(s->dev)->software);
 	s->watch.must_hear = true;
-	s->watch.passive = !is_active(s);
+	s->watch.passive = only_listens(s);
 	/* Registering much memory takes long, on both sides; meanwhile there is nothing to hear. */
 	s->watch.heard += layout_allowance(&s->cfg, &s->layout);
 }
@@ -149,6 +167,7 @@ static int answer_start(struct served *s)
 	watch_begin(&s->watch);
 	s->cpu_start = s->cpu_end = cpu_time_ns();
 	s->cpu = sched_getcpu();
+	set_between(s, true);
 	return control_send(s->control, MSG_STARTED, body, &wait);
 }
 
@@ -215,10 +234,12 @@ static void begin_load(struct served *s)
 /* A message in mid-run. What it asks for goes to @asked. */
 static int told(struct served *s, enum message type, json_t *body, enum message *asked)
 {
+	bool may_go = s->between;
 	uint64_t cut_short = 0;
 	int rc = 0;
 
-	if (type == MSG_GO && s->load && direct_finished(s->load)) {
+	set_between(s, false);
+	if (type == MSG_GO && may_go) {
 		json_decref(body);
 		begin_load(s);
 		return 0;
@@ -240,10 +261,10 @@ static int rest(struct served *s, int did)
 {
 	struct pollfd p = {.fd = s->control->fd, .events = POLLIN};
 
-	if (s->load)
-		return direct_rest(s->load, did);
-	if (!is_active(s))
+	if (only_listens(s))
 		poll(&p, 1, 100);
+	else if (s->load)
+		return direct_rest(s->load, did);
 	else if (did == 0 && s->watch.sleep)
 		return watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
 							  s->control->fd, 50));
@@ -296,11 +317,20 @@ static int serve(struct served *s)
 	}
 }
 
+/* A second STOP, of a client that was interrupted, may have crossed our RESULT. */
 static int let_client_leave(struct served *s)
 {
 	struct rxfer_wait wait = watch_wait(&s->watch);
+	enum message type;
+	json_t *body;
+	int rc = control_recv(s->control, &type, &body, &wait);
 
-	return control_expect(s->control, MSG_CLOSED, NULL, &wait);
+	if (rc)
+		return rc;
+	if (type != MSG_STOP && type != MSG_CLOSED)
+		return control_bad_news(s->control, type, body);
+	json_decref(body);
+	return type == MSG_CLOSED ? 0 : control_expect(s->control, MSG_CLOSED, NULL, &wait);
 }
 
 static void clean_up(struct served *s)

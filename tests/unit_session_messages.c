@@ -2,6 +2,7 @@
 /* All of a session's messages but the settings: names, addresses and counts arrive as they were. */
 #include "config.h"
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 
 #include "session_fixture.h"
@@ -427,6 +428,7 @@ static void recvs_of_an_end(void **state)
 
 static void a_load_travels(void **state)
 {
+	static const char *const names[] = {"ios", "moved_bytes", "ns", "peak_mHz", "cut_short"};
 	struct load_result got, sent = {.ios = 7, .bytes = 1ull << 40, .start = 1000, .end = 4000};
 	json_t *body;
 
@@ -438,8 +440,32 @@ static void a_load_travels(void **state)
 	assert_int_equal(got.bytes, 1ull << 40);
 	assert_int_equal(got.end - got.start, 3000);
 	assert_true(got.peak > 1234.56 && got.peak < 1234.57);
-	json_object_del(body, "ns");
-	assert_int_equal(load_from_json(body, &got), -EBADMSG);
+	assert_false(got.cut_short);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		json_t *less = json_copy(body);
+
+		json_object_del(less, names[i]);
+		rxfer_fail(EIO, "stale");
+		assert_int_equal(load_from_json(less, &got), -EBADMSG);
+		assert_says(names[i]);
+		json_object_set_new(less, names[i], json_integer(-1));
+		assert_int_equal(load_from_json(less, &got), -EBADMSG);
+		json_decref(less);
+	}
+	json_decref(body);
+}
+
+/* Nothing was done, or in no time: there is no peak, and that is told. */
+static void a_load_without_a_peak_travels(void **state)
+{
+	struct load_result got, sent = {.end = 5, .peak = NAN, .cut_short = true};
+	json_t *body = travel(load_to_json(&sent, json_object()));
+
+	(void)state;
+	assert_int_equal(load_from_json(body, &got), 0);
+	assert_true(isnan(got.peak));
+	assert_int_equal(got.ios, 0);
+	assert_true(got.cut_short);
 	json_decref(body);
 }
 
@@ -462,6 +488,7 @@ int main(void)
 		cmocka_unit_test(attributes_of_a_qp),
 		cmocka_unit_test(recvs_of_an_end),
 		cmocka_unit_test(a_load_travels),
+		cmocka_unit_test(a_load_without_a_peak_travels),
 	};
 
 	return cmocka_run_group_tests_name("unit_session_messages", tests, NULL, NULL);
