@@ -13,6 +13,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -173,6 +174,46 @@ static void try_counts(const json_t *body)
 	json_decref(sent);
 }
 
+/* With --bidir: of a peak that there is none of the text is null. */
+static void try_load(const json_t *body)
+{
+	struct load_result load, copy;
+	json_t *sent;
+	int rc = load_from_json(body, &load);
+
+	if (rc) {
+		check_refusal(rc);
+		return;
+	}
+	FUZZ_CHECK(isnan(load.peak) == json_is_null(json_object_get(body, "peak_mHz")));
+	FUZZ_CHECK(isnan(load.peak) || load.peak >= 0);
+	if (load.peak > 1e15)
+		return; /* no load ever measured that, and it may not fit an integer any more */
+	sent = load_to_json(&load, json_object());
+	FUZZ_CHECK(!load_from_json(sent, &copy));
+	FUZZ_CHECK(load.ios == copy.ios && load.bytes == copy.bytes && load.end == copy.end);
+	FUZZ_CHECK(load.cut_short == copy.cut_short);
+	json_decref(sent);
+}
+
+/* Of CONFIG with --bidir, and of READY. */
+static void try_target(const json_t *body)
+{
+	struct target target;
+	json_t *sent;
+	int rc = target_from_json(body, &target);
+
+	if (rc) {
+		check_refusal(rc);
+		return;
+	}
+	FUZZ_CHECK(target.addr + target.len >= target.addr);
+	sent = json_object();
+	target_to_json(&target, sent);
+	check_taken(body, sent);
+	json_decref(sent);
+}
+
 static void try_found(const json_t *body)
 {
 	struct found found, copy;
@@ -214,7 +255,9 @@ static void try_body(const json_t *body)
 	FUZZ_CHECK(json_is_object(body));
 	try_config(body);
 	try_ready(body);
+	try_target(body);
 	try_counts(body);
+	try_load(body);
 	try_found(body);
 	try_messages(body);
 }
