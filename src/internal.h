@@ -105,8 +105,9 @@ struct rxfer_conn {
 	struct ibv_cq *cq;
 	int wc_next, wc_count; /* completions polled and not yet looked at */
 	struct ibv_wc wc[RXFER_WC_BATCH];
-	uint32_t drains; /* drain WRs in flight: 0 or 1 */
-	uint32_t notes;	 /* notes in flight */
+	uint32_t drains;    /* drain WRs in flight: 0 or 1 */
+	uint32_t notes;	    /* notes in flight */
+	uint32_t old_notes; /* those of them whose SQE is in counts that have been forgotten */
 
 	/* The rest. */
 	const struct rxfer_reg_ops *reg;

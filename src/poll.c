@@ -150,6 +150,8 @@ static __attribute__((noinline)) int take_marked(struct rxfer_conn *conn, uint64
 {
 	if (wr_id & WR_ASIDE)
 		conn->counts.aside_cqe++;
+	else if (conn->old_notes)
+		conn->old_notes--;
 	else
 		conn->counts.cqe++;
 	if (wr_id & WR_NOTE)
@@ -233,6 +235,5 @@ bool rxfer_due(const struct rxfer_conn *conn)
 
 bool rxfer_idle(const struct rxfer_conn *conn)
 {
-	return conn->inflight == 0 && conn->drains == 0 && conn->notes == 0 &&
-	       conn->wc_next == conn->wc_count;
+	return conn->inflight == 0 && conn->drains == 0 && conn->wc_next == conn->wc_count;
 }

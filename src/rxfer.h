@@ -264,7 +264,7 @@ void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info
 const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn);
 
 /** rxfer_conn_restart() - forget all counts and peaks: the timed part begins. Nothing may be in
- * flight. */
+ * flight but notes, whose completions then count as little as they themselves do. */
 void rxfer_conn_restart(struct rxfer_conn *conn);
 
 /* ---- Transfer ---- */
@@ -361,7 +361,8 @@ int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
  */
 bool rxfer_due(const struct rxfer_conn *conn);
 
-/** rxfer_idle() - is nothing in flight, not even an aside or a drain WR? */
+/** rxfer_idle() - is nothing in flight, not even an aside or a drain WR? Notes do not count: who
+ * receives from a peer that goes on sending has one under way nearly always. */
 bool rxfer_idle(const struct rxfer_conn *conn);
 
 /**

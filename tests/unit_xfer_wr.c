@@ -252,7 +252,7 @@ static void a_note_arrives_as_nothing(void **state)
 	connect_pair(&p);
 	assert_int_equal(note_recv(&p), 0);
 	assert_int_equal(rxfer_post_note(p.e.client), 0);
-	assert_false(rxfer_idle(p.e.client));
+	assert_false(engine_idle(p.e.client));
 	fake_run();
 	assert_int_equal(rxfer_poll(p.e.server, &done, 1), 1);
 	assert_int_equal(done.op, RXFER_RECV);
@@ -262,6 +262,33 @@ static void a_note_arrives_as_nothing(void **state)
 	assert_true(engine_idle(p.e.client));
 	assert_int_equal(rxfer_conn_counts(p.e.client)->sqe, 1);
 	assert_int_equal(rxfer_conn_counts(p.e.client)->posts, 1);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->cqe, 1);
+	engine_close(&p.e);
+}
+
+/* The end's own I/Os are finished, whatever it has still to say of the peer's. */
+static void a_note_under_way_is_no_work(void **state)
+{
+	struct rxfer_done done;
+	struct pair p;
+
+	(void)state;
+	prepare(&p, NULL, RXFER_SEND, 10);
+	connect_pair(&p);
+	assert_int_equal(note_recv(&p), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), 0);
+	assert_true(rxfer_idle(p.e.client));
+	rxfer_conn_restart(p.e.client);
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.client, &done, 1), 0);
+	assert_true(engine_idle(p.e.client));
+	assert_int_equal(rxfer_conn_counts(p.e.client)->sqe, 0);
+	assert_int_equal(rxfer_conn_counts(p.e.client)->cqe, 0);
+	assert_int_equal(rxfer_poll(p.e.server, &done, 1), 1);
+	assert_int_equal(rxfer_post_recv(p.e.server, theirs + SEND_TO, 8, 3), 0);
+	assert_int_equal(rxfer_post_note(p.e.client), 0);
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.client, &done, 1), 0);
 	assert_int_equal(rxfer_conn_counts(p.e.client)->cqe, 1);
 	engine_close(&p.e);
 }
@@ -483,6 +510,7 @@ int main(void)
 		cmocka_unit_test(the_last_wr_brings_the_immediate_data),
 		cmocka_unit_test(iwarp_has_none),
 		cmocka_unit_test(a_note_arrives_as_nothing),
+		cmocka_unit_test(a_note_under_way_is_no_work),
 		cmocka_unit_test(a_note_takes_a_credit_and_no_slot),
 		cmocka_unit_test(a_note_that_fails_breaks),
 		cmocka_unit_test(a_prepared_io_is_posted_again_and_again),
