@@ -39,6 +39,7 @@ struct scene {
 	const uint64_t *at; /* where our memory is said to be; NULL: where it is */
 
 	/* Of the program's end. */
+	int (*run)(struct scene *s);
 	int rc;
 	char error[512];
 	struct result result;
@@ -49,11 +50,11 @@ static struct rxfer_wait soon(void)
 	return (struct rxfer_wait){rxfer_now() + TIMEOUT_NS, -1, NULL};
 }
 
-static void *its_thread(void *arg, int (*run)(struct scene *))
+static void *its_thread(void *arg)
 {
 	struct scene *s = arg;
 
-	s->rc = run(s);
+	s->rc = s->run(s);
 	snprintf(s->error, sizeof(s->error), "%s", s->rc < 0 ? rxfer_error() : "");
 	control_close(&s->its);
 	return NULL;
@@ -73,14 +74,10 @@ static int run_it(struct scene *s)
 	return rc ? rc : session_run(&s->its, &peer, &s->cfg, &s->runtime, &s->result);
 }
 
-static void *server_thread(void *arg)
+static void start_it(struct scene *s, int (*run)(struct scene *))
 {
-	return its_thread(arg, serve_it);
-}
-
-static void *client_thread(void *arg)
-{
-	return its_thread(arg, run_it);
+	s->run = run;
+	assert_int_equal(pthread_create(&s->thread, NULL, its_thread, s), 0);
 }
 
 static void set_scene(struct scene *s)
@@ -177,7 +174,7 @@ static void meet_server(struct scene *s)
 	struct rxfer_wait wait = soon();
 
 	set_scene(s);
-	assert_int_equal(pthread_create(&s->thread, NULL, server_thread, s), 0);
+	start_it(s, serve_it);
 	assert_int_equal(session_hello(&s->ours, true, &s->peer, &wait), 0);
 }
 
@@ -387,15 +384,15 @@ static void what_follows_a_result(void **state)
 
 /* ---- This test is the server ---- */
 
-static void meet_client(struct scene *s, const char *member, json_t *value)
+/* READY says @value of @member, where that is not NULL. */
+static void greet_client(struct scene *s, const char *member, json_t *value)
 {
 	struct rxfer_wait wait = soon();
 	struct rxfer_conn_attr attr;
 	struct ready ready;
 	json_t *body;
 
-	set_scene(s);
-	assert_int_equal(pthread_create(&s->thread, NULL, client_thread, s), 0);
+	start_it(s, run_it);
 	assert_int_equal(session_hello(&s->ours, false, &s->peer, &wait), 0);
 	body = hear(s, MSG_CONFIG);
 	assert_int_equal(config_from_json(body, &s->cfg, s->token), 0);
@@ -414,6 +411,12 @@ static void meet_client(struct scene *s, const char *member, json_t *value)
 		conn_attr(&s->cfg, &s->layout, (struct roles){true, true}, s->token, 0, &attr), 0);
 	assert_int_equal(rxfer_accept(s->listener, &attr, &wait, &s->conn), 0);
 	say(s, MSG_CONNECTED, "{}");
+}
+
+static void meet_client(struct scene *s, const char *member, json_t *value)
+{
+	set_scene(s);
+	greet_client(s, member, value);
 }
 
 static void a_server_without_memory(void **state)
@@ -540,6 +543,25 @@ static void interrupted_while_it_waits(void **state)
 	assert_true(isnan(s.result.bw_peak_MiBps));
 }
 
+/* A server that is stopped: its memory can be written to for ever, but its load is none. */
+static void a_server_that_falls_silent(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	set_scene(&s);
+	s.cfg.iters = 0;
+	s.cfg.duration_ns = 20 * TIMEOUT_NS;
+	s.cfg.timeout_ns = 300 * MS;
+	greet_client(&s, NULL, NULL);
+	for (int i = 0; i < 2; i++) {
+		drop(hear(&s, MSG_START));
+		say(&s, MSG_STARTED, "{\"messages\":[0]}");
+		drop(hear(&s, MSG_GO));
+	}
+	it_fails(&s, "nothing heard from");
+}
+
 /* It waits for the server's warm-up: there will be nothing to report. */
 static void interrupted_before_the_timed_part(void **state)
 {
@@ -569,6 +591,7 @@ int main(void)
 		cmocka_unit_test(malformed_answers_to_start),
 		cmocka_unit_test(an_answer_that_is_not_due),
 		cmocka_unit_test(malformed_results),
+		cmocka_unit_test(a_server_that_falls_silent),
 		cmocka_unit_test(interrupted_while_it_waits),
 		cmocka_unit_test(interrupted_before_the_timed_part),
 	};
