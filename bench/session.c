@@ -367,8 +367,17 @@ int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
 	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic,
 					     .sl = (uint8_t)cfg->sl};
+	const struct rxfer_dev_info *info = rxfer_dev_info(dev);
+	int rc;
 
-	return rxfer_conn_check(dev, &attr);
+	if (cfg->size > info->max_msg_size)
+		return rxfer_fail(
+			EMSGSIZE,
+			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
+			(unsigned long long)cfg->size, info->name,
+			(unsigned long long)info->max_msg_size);
+	rc = rxfer_dev_room(dev, cfg->qps, 1);
+	return rc ? rc : rxfer_conn_check(dev, &attr);
 }
 
 /* ---- Memory for the peer ---- */

@@ -89,7 +89,8 @@ void exposed_drop(struct exposed *e);
 /** exposed_target() - as the peer needs to know it; all 0 where there is none. */
 struct target exposed_target(const struct exposed *e);
 
-/** conn_possible() - can @dev have connections as the options ask for? 0 or -errno. */
+/** conn_possible() - can @dev, at either end, have connections as the options ask for? 0 or -errno.
+ */
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev);
 
 #endif

@@ -198,21 +198,6 @@ static void fill_result(struct run *run, struct result *r)
 
 /* ---- Setting up ---- */
 
-static int check_limits(const struct run *run)
-{
-	const struct rxfer_dev_info *info = rxfer_dev_info(run->dev);
-	int rc;
-
-	if (run->cfg->size > info->max_msg_size)
-		return rxfer_fail(
-			EMSGSIZE,
-			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
-			(unsigned long long)run->cfg->size, info->name,
-			(unsigned long long)info->max_msg_size);
-	rc = rxfer_dev_room(run->dev, run->cfg->qps, 1);
-	return rc ? rc : conn_possible(run->cfg, run->dev);
-}
-
 /* Is the server's address our device's own? Then its queues are taken from the same device. */
 static bool same_device(const struct run *run)
 {
@@ -533,7 +518,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 	watch_init(&run->watch, c, cfg, runtime,
 		   (op_takes_recvs(cfg) || cfg->bidir) && peer->same_machine ? 2 : 1,
 		   rxfer_dev_info(run->dev)->software);
-	rc = check_limits(run);
+	rc = conn_possible(cfg, run->dev);
 	if (!rc)
 		rc = set_up(run);
 	if (!rc)

@@ -122,8 +122,6 @@ static int connect_it(struct served *s, const char *device)
 	if (!rc)
 		rc = rxfer_dev_can(s->dev, run_opcode(&s->cfg));
 	if (!rc)
-		rc = rxfer_dev_room(s->dev, s->cfg.qps, 1);
-	if (!rc)
 		rc = conn_possible(&s->cfg, s->dev);
 	if (rc)
 		return rc;

@@ -312,12 +312,9 @@ static void malformed_starts(void **state)
 static uint64_t server_goes(struct scene *s)
 {
 	uint64_t before, start;
-	json_t *body;
 
 	say(s, MSG_START, "{\"messages\":[0],\"cut_short\":0}");
-	body = hear(s, MSG_STARTED);
-	assert_int_equal(json_array_size(json_object_get(body, "messages")), 1);
-	json_decref(body);
+	drop(hear(s, MSG_STARTED));
 	before = fake_stats()->bytes_written;
 	start = rxfer_now();
 	say(s, MSG_GO, "{}");
