@@ -122,10 +122,27 @@ still_serves() {
 	still_serves
 }
 
+@test "with --bidir both ends are cut short by SIGINT" {
+	local op
+	serve
+	for op in write send; do
+		long_client --op "$op" --bidir --rnr-retry 0 -q 2
+		kill -INT "$(bench_of "$client")"
+		client_ends 10
+		[[ $status == 130 && -z $err ]] || fail "not status 130, in silence"
+		rows "$out_file" 1 'f("status") == "ok" && f("partial") == "yes" && f("iterations") > 0 && f("peer_iterations") > 0'
+	done
+	still_serves
+	server_ends
+	nothing_left
+}
+
 @test "kill -9 of the client: the server lives on and gives back what that one held" {
-	for op in read send; do
+	local args
+	for args in 'read' 'send' 'write --bidir' 'send --bidir'; do
 		serve --timeout 2s
-		long_client --op "$op" --timeout 2s
+		# shellcheck disable=SC2086 # words
+		long_client --op $args --timeout 2s
 		kill -KILL "$(bench_of "$client")"
 		wait "$client" || true
 		still_serves
@@ -135,9 +152,11 @@ still_serves() {
 }
 
 @test "kill -9 of the server: the client says so in one line and ends" {
-	for op in write send; do
+	local args
+	for args in 'write' 'send' 'read --bidir' 'send --bidir'; do
 		serve
-		long_client --op "$op" --timeout 3s
+		# shellcheck disable=SC2086 # words
+		long_client --op $args --timeout 3s
 		kill -KILL "$server"
 		client_ends 10
 		complained 1 'run 1 of 1'
@@ -148,12 +167,16 @@ still_serves() {
 }
 
 @test "SIGTERM of the server in mid-run: both end, the client says why" {
-	serve
-	long_client --timeout 5s
-	server_ends
-	client_ends 10
-	complained 1 'run 1 of 1' 'told to stop'
-	nothing_left
+	local args
+	for args in 'read' 'write --bidir' 'send --bidir'; do
+		serve
+		# shellcheck disable=SC2086 # words
+		long_client --op $args --timeout 5s
+		server_ends
+		client_ends 10
+		complained 1 'run 1 of 1' 'told to stop'
+		nothing_left
+	done
 }
 
 @test "a stopped server: the client gives up in the time that it was given" {
@@ -164,18 +187,29 @@ still_serves() {
 	complained 1 'run 1 of 1' '--timeout'
 	kill -CONT "$server"
 	still_serves
+	long_client --op write --bidir --timeout 1s
+	kill -STOP "$server"
+	client_ends 10
+	complained 1 'run 1 of 1' 'nothing heard from'
+	kill -CONT "$server"
+	still_serves
 }
 
 @test "a stopped client: the server gives up on it" {
-	serve
-	long_client --timeout 1s
-	stopped=$(bench_of "$client")
-	kill -STOP "$stopped"
-	wait_until 10 grep -q 'nothing heard' "$BATS_TEST_TMPDIR/server.err"
-	still_serves
-	kill -CONT "$stopped"
-	client_ends 10
-	complained 1 'run 1 of 1'
+	local args
+	for args in 'read' 'write --bidir' 'send --bidir'; do
+		serve
+		# shellcheck disable=SC2086 # words
+		long_client --op $args --timeout 1s
+		stopped=$(bench_of "$client")
+		kill -STOP "$stopped"
+		wait_until 10 grep -Eq 'nothing heard|no I/O completed' "$BATS_TEST_TMPDIR/server.err"
+		still_serves
+		kill -CONT "$stopped"
+		client_ends 10
+		complained 1 'run 1 of 1'
+		server_ends
+	done
 }
 
 # rxe's own management QP does not survive a message that it had to send over a link that was down:
