@@ -72,7 +72,7 @@ struct sink *sink_new(const struct cfg *cfg, const struct layout *layout, struct
 	s->recvs = sink_recvs(cfg, layout, roles);
 	if (sink_takes_bytes(cfg, roles)) {
 		s->stride = layout->message;
-		s->size = (uint32_t)(layout->message - cfg->misalign);
+		s->size = (uint32_t)((cfg->size + layout->messages - 1) / layout->messages);
 	} else {
 		s->size = (uint32_t)recv->len;
 	}

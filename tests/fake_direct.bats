@@ -82,6 +82,11 @@ is() {
 }
 
 
+@test "a RECV is as long as the longest message, and no longer" {
+	FAKEHCA=max_msg_size=4096 loop 2 --op send --misalign 1 -s 4096 -n 20 --verify --strategy global,multi-wr
+	FAKEHCA=max_msg_size=4096 loop 1 --op send --misalign 1 -s 4096 --frags 3 -n 20 --verify --strategy multi-wr
+}
+
 @test "timing: what is not timed is empty" {
 	loop 1 --op write --strategy per-io -s 64 -n 200 --signal io --timing off
 	is samples 0

@@ -66,6 +66,21 @@ static void a_message_too_long_for_its_recv(void **state)
 	ends_close(&e, 0);
 }
 
+static void a_recv_longer_than_any_message(void **state)
+{
+	struct fake_config config = ends_config();
+	struct ends e;
+
+	(void)state;
+	config.device[0].max_msg_size = 2048;
+	ends_open(&e, &config, NULL);
+	end_recv(&e.b, 1, 0, 2048);
+	assert_int_equal(fake_violations(), 0);
+	end_recv(&e.b, 2, 0, 2049);
+	ends_violated("has length 2049, max_msg_sz 2048");
+	ends_close(&e, 1);
+}
+
 static void no_recv_and_no_patience(void **state)
 {
 	struct ends e;
@@ -460,6 +475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_fills_a_recv),
 		cmocka_unit_test(a_message_too_long_for_its_recv),
+		cmocka_unit_test(a_recv_longer_than_any_message),
 		cmocka_unit_test(no_recv_and_no_patience),
 		cmocka_unit_test(no_recv_and_some_patience),
 		cmocka_unit_test(no_recv_and_endless_patience),

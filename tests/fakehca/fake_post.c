@@ -199,6 +199,7 @@ static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
 static void queue_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct fake_rqe *rqe = fake_rqe(qp, qp->rq_head);
+	uint32_t most = qp->context->config->max_msg_size;
 	struct ibv_sge *sge = rqe->sge;
 
 	*rqe = (struct fake_rqe){.wr_id = wr->wr_id, .sge = sge, .nsge = (uint32_t)wr->num_sge};
@@ -206,6 +207,9 @@ static void queue_recv(struct fake_qp *qp, const struct ibv_recv_wr *wr)
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i] = wr->sg_list[i];
 		fake_mr_use(sge[i].lkey, false, 1);
+		if (sge[i].length > most)
+			fake_violate("ibv_post_recv: SGE %d has length %u, max_msg_sz %u", i,
+				     sge[i].length, most);
 	}
 	qp->rq_head++;
 	fake.stats.recvs++;

@@ -38,7 +38,8 @@
  *	events, ...), on which real libraries fail or wait for ever
  *	a connection whose ends do not fit together: another peer's number, more READs in flight
  *	than the other end answers, extensions that it did not agree to
- *	an SGE of length 0 (some NICs read it as 2^31 bytes)
+ *	an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any
+ *	message (of a length above 2^31 they see what the lower 31 bits say)
  *	waiting for an event that nobody will send
  *
  * It proves rules. It never produces a figure about strategies.
