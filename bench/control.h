@@ -16,8 +16,8 @@
 /* In the order of a session; C: the client sends it, S: the server. */
 enum message {
 	MSG_HELLO = 1, /* C, S: {version, host, boot} */
-	MSG_CONFIG, /* C: {options: {name: text}, token}: one run begins; --bidir: READY's memory */
-	MSG_READY,  /* S: {address, port, memory, bytes, key}: connect now */
+	MSG_CONFIG,    /* C: {options: {name: text}, token}: one run begins */
+	MSG_READY,     /* S: {address, port, memory, bytes, key}: connect now */
 	MSG_CONNECTED, /* S: {}: all data connections stand */
 	MSG_START,     /* C: {messages}: what was SENT so far on each QP; counts begin anew */
 	MSG_STARTED,   /* S: {}; --bidir: {messages} */
@@ -28,6 +28,7 @@ enum message {
 	MSG_BYE,       /* C: {} */
 	MSG_GO,	       /* C: {}: with --bidir, both begin to issue */
 	MSG_CLOSED,    /* C: {}: with --bidir, its data connections are closed */
+	MSG_MEMORY,    /* C: {memory, bytes, key}: with --bidir, after READY */
 };
 
 struct control {

@@ -12,8 +12,12 @@
  *	-> CONFIG   ...           the next run, or
  *	-> BYE
  *
- * With --bidir the server issues too. CONFIG then says where the client's memory is, STARTED and
- * RESULT what the server has sent, and after each STARTED
+ * With --bidir the server issues too. STARTED and RESULT then say what it has sent; between READY
+ * and the connections
+ *
+ *	-> MEMORY                 the client's memory, which was made while the server could wait for it
+ *
+ * and after each STARTED
  *
  *	-> GO                     both begin to issue
  *

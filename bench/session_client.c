@@ -211,11 +211,8 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 {
 	struct rxfer_wait wait = watch_wait(&run->watch);
 	json_t *body = config_to_json(run->cfg, token);
-	struct target mine = exposed_target(&run->exposed);
 	int rc;
 
-	if (run->cfg->bidir)
-		target_to_json(&mine, body);
 	wait.deadline += layout_allowance(run->cfg, &run->layout);
 	rc = control_send(run->control, MSG_CONFIG, body, &wait);
 	if (!rc)
@@ -232,6 +229,21 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 	if (!rc && same_device(run))
 		rc = rxfer_dev_room(run->dev, run->cfg->qps, 2);
 	return rc;
+}
+
+/* What the server sends to; with --bidir it waits to hear where that is. */
+static int expose(struct run *run)
+{
+	int rc = exposed_make(run->cfg, &run->layout, run->roles, run->dev, &run->exposed);
+	struct target mine = exposed_target(&run->exposed);
+	struct rxfer_wait wait = watch_wait(&run->watch);
+	json_t *body;
+
+	if (rc || !run->cfg->bidir)
+		return rc;
+	body = json_object();
+	target_to_json(&mine, body);
+	return control_send(run->control, MSG_MEMORY, body, &wait);
 }
 
 /* Is it the peer who knows why? What failed on our side, he only knows the consequences of. */
@@ -285,12 +297,14 @@ static int set_up(struct run *run)
 	if (!run->conns || !run->messages)
 		return rxfer_fail(ENOMEM, "out of memory");
 	layout_make(run->cfg, &run->layout);
-	rc = exposed_make(run->cfg, &run->layout, run->roles, run->dev, &run->exposed);
+	rc = configure(run, token);
 	if (!rc)
-		rc = configure(run, token);
+		rc = expose(run);
 	if (!rc)
 		rc = connect_all(run, token);
 	wait = watch_wait(&run->watch);
+	if (run->cfg->bidir) /* the server makes the memory of its load now */
+		wait.deadline += layout_allowance(run->cfg, &run->layout);
 	if (!rc)
 		rc = control_expect(run->control, MSG_CONNECTED, NULL, &wait);
 	return rc ? rc : make_load(run);

@@ -99,8 +99,6 @@ static void init_watch(struct served *s)
 		   rxfer_dev_info(s->dev)->software);
 	s->watch.must_hear = true;
 	s->watch.passive = only_listens(s);
-	/* Registering much memory takes long, on both sides; meanwhile there is nothing to hear. */
-	s->watch.heard += layout_allowance(&s->cfg, &s->layout);
 }
 
 static int make_load(struct served *s)
@@ -112,6 +110,27 @@ static int make_load(struct served *s)
 		return 0;
 	s->load = direct_new(&s->cfg, &s->layout, s->dev, s->conns, &s->theirs, s->sink, &s->watch);
 	return s->load ? 0 : -ENOMEM;
+}
+
+/* Where our own I/Os go. The client makes that memory when it knows that we have ours. */
+static int hear_of_memory(struct served *s)
+{
+	struct rxfer_wait wait = watch_wait(&s->watch);
+	json_t *body;
+	int rc;
+
+	wait.deadline += layout_allowance(&s->cfg, &s->layout);
+	rc = control_expect(s->control, MSG_MEMORY, &body, &wait);
+	if (rc)
+		return rc;
+	rc = target_from_json(body, &s->theirs);
+	json_decref(body);
+	if (!rc && s->cfg.op != OP_SEND &&
+	    s->theirs.len < s->cfg.qps * s->cfg.depth * s->layout.target)
+		rc = rxfer_fail(EBADMSG,
+				"the client offers %llu bytes of memory, too few for this run",
+				(unsigned long long)s->theirs.len);
+	return rc;
 }
 
 /* The device, the memory, the connections. */
@@ -131,6 +150,8 @@ static int connect_it(struct served *s, const char *device)
 		rc = rxfer_listen(s->dev, &s->listener);
 	if (!rc)
 		rc = send_ready(s);
+	if (!rc && s->cfg.bidir)
+		rc = hear_of_memory(s);
 	return rc ? rc : accept_all(s);
 }
 
@@ -150,6 +171,8 @@ static int prepare(struct served *s, const char *device)
 	if (rc)
 		return rc;
 	wait = watch_wait(&s->watch);
+	/* Registering much memory takes long: that of the client's load comes next. */
+	s->watch.heard = rxfer_now() + layout_allowance(&s->cfg, &s->layout);
 	return control_send(s->control, MSG_CONNECTED, NULL, &wait);
 }
 
@@ -344,21 +367,6 @@ static void clean_up(struct served *s)
 	free(s->messages);
 }
 
-/* Where our own I/Os go. */
-static int client_target(struct served *s, const json_t *body)
-{
-	struct layout layout;
-	int rc = target_from_json(body, &s->theirs);
-
-	layout_make(&s->cfg, &layout);
-	if (!rc && s->cfg.op != OP_SEND &&
-	    s->theirs.len < s->cfg.qps * s->cfg.depth * layout.target)
-		rc = rxfer_fail(EBADMSG,
-				"the client offers %llu bytes of memory, too few for this run",
-				(unsigned long long)s->theirs.len);
-	return rc;
-}
-
 static int serve_run(struct control *c, const struct peer *peer, const char *device,
 		     const json_t *body, const struct runtime *runtime)
 {
@@ -366,8 +374,6 @@ static int serve_run(struct control *c, const struct peer *peer, const char *dev
 	int rc = config_from_json(body, &s.cfg, s.token);
 
 	s.roles = (struct roles){.issues = s.cfg.bidir, .receives = true};
-	if (!rc && s.cfg.bidir)
-		rc = client_target(&s, body);
 	if (!rc)
 		rc = prepare(&s, device);
 	if (!rc)

@@ -196,7 +196,7 @@ static void try_load(const json_t *body)
 	json_decref(sent);
 }
 
-/* Of CONFIG with --bidir, and of READY. */
+/* Of MEMORY, and of READY. */
 static void try_target(const json_t *body)
 {
 	struct target target;
