@@ -13,12 +13,21 @@
 #include "probe.h"
 #include "reg.h"
 
+/* A READ's are limited twice: no QP has more than max_sge, and some devices promise READs more. */
+static uint32_t device_sges(const struct rxfer_conn *conn)
+{
+	const struct rxfer_dev_info *info = &conn->dev->info;
+
+	if (conn->attr.shape.op == RXFER_READ && info->max_sge_rd < info->max_sge)
+		return info->max_sge_rd;
+	return info->max_sge;
+}
+
 /* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
 static void size_io(struct rxfer_conn *conn)
 {
 	const struct rxfer_shape *s = &conn->attr.shape;
-	const struct rxfer_dev_info *info = &conn->dev->info;
-	uint32_t device = s->op == RXFER_READ ? info->max_sge_rd : info->max_sge;
+	uint32_t device = device_sges(conn);
 	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
 	struct rxfer_need extra = conn->reg->need(conn->dev, s);
 	uint32_t data;
@@ -225,8 +234,8 @@ static int account(struct rxfer_conn *conn)
 static int check_sges(const struct rxfer_conn *conn)
 {
 	const struct rxfer_dev_info *dev = &conn->dev->info;
-	bool read = conn->attr.shape.op == RXFER_READ;
-	uint32_t most = read ? dev->max_sge_rd : dev->max_sge;
+	uint32_t most = device_sges(conn);
+	bool read = most != dev->max_sge;
 
 	if (conn->attr.sge_max <= most)
 		return 0;

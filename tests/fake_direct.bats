@@ -60,6 +60,15 @@ is() {
 	[[ $(field sqe_per_io 1) == 6.0000 && $(field sqe_per_io 2) == 3.0000 && $(field sqe_per_io 3) == 2.0000 ]]
 }
 
+@test "max-sge: READs, too, are within what a queue pair has" {
+	FAKEHCA=max_sge=2,max_sge_rd=16 loop 1 --op read --frags 6 -s 600 -n 100 --signal all --warmup 0 --verify
+	is sqe_per_io 3.0000
+	FAKEHCA=max_sge=2,max_sge_rd=16 bench loopback -d fake0 --op read --max-sge 3 -n 5 --format csv
+	complained 1 '3 SGEs in a WR are more than fake0 can have .max_sge 2.: use --max-sge 2 or less'
+	FAKEHCA=max_sge=4,max_sge_rd=1 bench loopback -d fake0 --op read --max-sge 3 -n 5 --format csv
+	complained 1 '3 SGEs in a WR are more than fake0 can have .max_sge_rd 1.: use --max-sge 1 or less'
+}
+
 @test "post: a call for each I/O, or for each WR; the same signals" {
 	loop 2 --op write --frags 6 --strategy multi-wr -s 600 -n 100 --post all --signal half --warmup 0
 	[[ $(field posts_per_io 1) == 1.0000 && $(field posts_per_io 2) == 6.0000 ]]
