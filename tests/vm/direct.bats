@@ -135,7 +135,14 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 		wrong_bit 4321 --op "$op"
 		complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
 		rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /verification failed/'
+		wrong_bit 4321 --op "$op" --bidir
+		complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
 	done
+	serve # what the server finds is the reason that the client gives
+	with "env LD_PRELOAD=$lib WRONG_BIT_AT=4321" client -d "$DEVICE" -p "$PORT" --format csv -s 5000 \
+		--strategy per-io --warmup 0 -n 20 --op send --bidir --verify "$HOST"
+	complained 1 "$HOST: verification failed: QP 0, message 0, byte 4321 of 5000 is wrong"
+	server_ends
 }
 
 wrong_bit() {

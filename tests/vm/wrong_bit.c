@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				unsigned int access);
 
+/* With --bidir both ends register, and a loopback's are two threads. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region {
 	struct ibv_mr *mr;
 	char *copy, *original;
@@ -53,15 +56,18 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint6
 	struct ibv_mr *(*next)(struct ibv_pd *, void *, size_t, uint64_t, unsigned int) =
 		dlsym(RTLD_NEXT, "ibv_reg_mr_iova2");
 	struct region *r = regions;
+	struct ibv_mr *mr;
 
 	if (len != WRONG_BYTES)
 		return next(pd, addr, len, iova, access);
+	pthread_mutex_lock(&lock);
 	while (r->mr)
 		r++;
 	r->original = addr;
 	r->copy = copy_of(addr);
-	r->mr = next(pd, r->copy, len, iova, access);
-	return r->mr;
+	mr = r->mr = next(pd, r->copy, len, iova, access);
+	pthread_mutex_unlock(&lock);
+	return mr;
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
@@ -72,8 +78,10 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int (*next)(struct ibv_mr *) = dlsym(RTLD_NEXT, "ibv_dereg_mr");
-	int rc = next(mr);
+	int rc;
 
+	pthread_mutex_lock(&lock);
+	rc = next(mr);
 	for (struct region *r = regions; r < regions + REGIONS; r++) {
 		if (r->mr != mr)
 			continue;
@@ -81,5 +89,6 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 		memcpy(r->original, r->copy, WRONG_BYTES);
 		r->mr = NULL;
 	}
+	pthread_mutex_unlock(&lock);
 	return rc;
 }

@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The whole program on the test double, with options and a device drawn by lot: all runs end well,
+# --verify finds nothing, the double sees no violation and nothing is left behind. RNR is never
+# forgiven, so a message without a RECV fails. RXFER_PROP_SEED=N RUNS=1 repeats the run of seed N.
+
+# What bench.bash sets and reads.
+# shellcheck disable=SC2154,SC2034,SC2030,SC2031
+bats_require_minimum_version 1.5.0
+RXFER_BENCH=${RXFER_BENCH_FAKE:-$PWD/tests/rxfer-bench-fake}
+RXFER_DEV=fake0
+load vm/bench
+
+LIMIT=30
+RUNS=${RUNS:-50}
+
+# one_of WORD...: one of them, in $it. No subshell: it would have random numbers of its own.
+one_of() {
+	shift $((RANDOM % $#))
+	it=$1
+}
+
+# add OPTION WORD...: the option with one of the words.
+add() {
+	local option=$1
+	shift
+	one_of "$@"
+	args+=("$option" "$it")
+}
+
+# flag PERCENT OPTION
+flag() {
+	((RANDOM % 100 >= $1)) || args+=("$2")
+}
+
+# The I/O, and queues for it from the smallest that holds one: its fragments, each by a WR, and the
+# drain.
+draw_io() {
+	local frags size smallest
+	one_of read write write-imm send
+	args=(--op "$it")
+	[[ $it == read ]] || add --inline 0 0 16 256
+	one_of 1 2 7 64 777 4096 4097 20000
+	size=$it
+	one_of 1 1 2 3 7 16
+	((frags = it < size ? it : size, smallest = frags + 1))
+	args+=(--size "$size" --frags "$frags")
+	add --strategy global multi-wr per-io
+	add --frag-gap 0 1 8 4096
+	add --misalign 0 0 1 63 4095
+	add --max-sge 0 0 1 2 4
+	add --depth 1 1 2 3 5 16 64
+	add --qps 1 1 2 3 8
+	add --sq-depth 0 0 $smallest $((smallest + 1)) $((2 * smallest))
+	add --signal all io half "every:$((RANDOM % smallest + 1))"
+	add --rd-atomic 0 1 2 16
+}
+
+draw_run() {
+	flag 70 --bidir
+	flag 60 --verify
+	add --post chain single
+	add --timing off io phases
+	add --warmup 0 1 16 40
+	if ((RANDOM % 5)); then
+		add --iters 1 2 17 100 300
+	else
+		add --duration 5ms 20ms
+	fi
+	if ((RANDOM % 5)); then
+		add --poll busy yield event
+	else
+		add --poll busy yield
+		add --rate 2000 20000 1000000
+	fi
+	((RANDOM % 5)) || args+=(--cpu "$cpu")
+}
+
+draw_device() {
+	local setting
+	FAKEHCA=seed=$1
+	for setting in sq_delay={0,5,50} rq_delay={0,5,80} cq_order={0,1,2,3} read_lag={1,20} \
+		sq_extra={1,9} mtu={256,4096} max_sge={4,5} early_sends=1; do
+		((RANDOM % 5)) || FAKEHCA+=,$setting
+	done
+}
+
+@test "any combination of options, on any device: all bytes right, nothing violated or left behind" {
+	local cpu first=${RXFER_PROP_SEED:-$((RANDOM * 32768 + RANDOM))} it args
+	cpu=$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*\([0-9]*\).*/\1/p' /proc/self/status)
+	export FAKEHCA
+	for ((seed = first; seed < first + RUNS; seed++)); do
+		RANDOM=$seed
+		draw_io
+		draw_run
+		draw_device "$seed"
+		echo "RXFER_PROP_SEED=$seed RUNS=1: FAKEHCA=$FAKEHCA ${args[*]}"
+		loop 1 "${args[@]}" --rnr-retry 0 --timeout 5s
+	done
+}
