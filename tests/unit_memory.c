@@ -47,26 +47,26 @@ static wide pages(wide n)
 
 static const char *check_slot(const struct cfg *cfg, const struct layout *l)
 {
-	wide need = (wide)cfg->size + (wide)(cfg->frags - 1) * cfg->frag_gap;
+	wide need = cfg->misalign + (wide)cfg->size + (wide)(cfg->frags - 1) * cfg->frag_gap;
 
 	if (l->slot < need)
 		return "a slot is smaller than its fragments and gaps";
 	if (l->slot != pages(need))
 		return "a slot is not the fewest whole pages";
-	if (l->target < cfg->size)
+	if (l->target < cfg->misalign + cfg->size)
 		return "the peer's memory is smaller than the I/O";
-	if (cfg->verify && l->target < cfg->size + TARGET_SLACK - 8)
+	if (cfg->verify && l->target < cfg->misalign + cfg->size + TARGET_SLACK - 8)
 		return "no room for a READ at the last offset";
 	if (l->target % PAGE)
 		return "the peer's memory is not whole pages";
-	if (l->target >= (wide)cfg->size + 2 * PAGE)
+	if (l->target >= cfg->misalign + (wide)cfg->size + 2 * PAGE)
 		return "the peer's memory is too large";
 	return NULL;
 }
 
 static const char *check_frags(const struct cfg *cfg, const struct layout *l)
 {
-	char *at = base;
+	char *at = base + cfg->misalign;
 	wide sum = 0;
 
 	layout_frags(cfg, base, frags);
@@ -94,9 +94,9 @@ static const char *check_messages(const struct cfg *cfg, const struct layout *l)
 
 	if (l->messages != (split ? cfg->frags : 1))
 		return "another number of messages";
-	if (l->message < (split ? frags[0].len : cfg->size))
+	if (l->message < cfg->misalign + (split ? frags[0].len : cfg->size))
 		return "a message does not fit its buffer";
-	if (l->message % PAGE || l->message >= (wide)cfg->size + PAGE)
+	if (l->message % PAGE || l->message >= cfg->misalign + (wide)cfg->size + PAGE)
 		return "a buffer is not the fewest whole pages";
 	if (l->recvs != (wide)2 * cfg->depth * l->messages)
 		return "RECVs are not twice what can be in flight";
@@ -333,6 +333,7 @@ static void random_settings(void **state)
 			       spread(&p, 1ull << 30), at_least_1(spread(&p, 65536)));
 		cfg.qps = at_least_1(spread(&p, 16384));
 		cfg.verify = prop_chance(&p, 50);
+		cfg.misalign = prop_chance(&p, 50) ? 0 : spread(&p, PAGE - 1);
 		if (cfg_check(&cfg, why, sizeof(why)))
 			continue;
 		PROP_CHECK(&p, check(&cfg) == NULL);
