@@ -249,6 +249,9 @@ static int table_end(struct report *r)
 	err = report_put_shared(r, f);
 	if (err)
 		return err;
+	if (r->common.peer_signal[0]) /* --bidir is for a whole sweep */
+		fputs("Both directions: MiB/s and kIO/s are their sums, all else is the client's.\n",
+		      f);
 	if (r->partial)
 		fprintf(f, "%u of %u rows %s partial: interrupted before the end of the run.\n",
 			r->partial, r->rows, r->partial == 1 ? "is" : "are");

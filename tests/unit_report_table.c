@@ -163,8 +163,24 @@ static void test_table_footnote(void **state)
 	assert_non_null(strstr(text, "\n\ndevice rxe0, driver rxe, transport RoCEv2, mtu mixed, "
 				     "mode direct, verify yes, emulated software\n"));
 	assert_non_null(strstr(text, "\n1 of 3 rows is partial: "));
+	assert_null(strstr(text, "Both directions"));
 	assert_non_null(strstr(text, "\nWarning: these figures compare software paths; they are no "
 				     "hardware figures.\n"));
+}
+
+/* Figures of two directions are not to be taken for one's. */
+static void test_table_bidir(void **state)
+{
+	struct report *r = opened(&report_table, OUT);
+	struct result result;
+
+	(void)state;
+	fill(&result);
+	strcpy(result.peer_signal, "half");
+	add(r, &result);
+	closed(r, true);
+	assert_non_null(strstr(slurp(OUT), "\nBoth directions: MiB/s and kIO/s are their sums, all "
+					   "else is the client's.\n"));
 }
 
 static void test_table_no_rows(void **state)
@@ -187,7 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_table),	  test(test_table_groups),   test(test_table_cells),
 		test(test_table_reasons), test(test_table_footnote), test(test_table_no_rows),
-		test(test_table_appends),
+		test(test_table_bidir),	  test(test_table_appends),
 	};
 
 	return cmocka_run_group_tests_name("report_table", tests, NULL, NULL);
