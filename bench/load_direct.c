@@ -328,7 +328,7 @@ bool direct_finished(const struct direct *d)
 
 bool direct_waits(const struct direct *d)
 {
-	if (d->period == 0)
+	if (d->finished || d->period == 0)
 		return !d->finished;
 	for (uint32_t qp = 0; qp < d->nlanes; qp++)
 		if (d->lanes[qp].stalled || rxfer_due(d->lanes[qp].conn))
