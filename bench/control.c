@@ -149,12 +149,16 @@ no_memory:
 static int stranger(const struct control *c, const struct header *h)
 {
 	static const char *const http[] = {"HTTP", "GET ", "POST", "HEAD", "PUT ", "OPTI"};
+	static const char tls[] = {0x16, 0x03}; /* a handshake */
 
 	for (size_t i = 0; i < sizeof(http) / sizeof(http[0]); i++)
 		if (!memcmp(h, http[i], 4))
 			return rxfer_fail(EPROTO,
 					  "%s speaks HTTP, not rxfer-bench: wrong host or --port?",
 					  c->peer);
+	if (!memcmp(h, tls, sizeof(tls)))
+		return rxfer_fail(EPROTO, "%s speaks TLS, not rxfer-bench: wrong host or --port?",
+				  c->peer);
 	return rxfer_fail(EPROTO, "%s does not speak rxfer-bench: wrong host or --port?", c->peer);
 }
 
@@ -420,50 +424,96 @@ int control_connect(struct control *c, const char *host, uint16_t port,
 	return 0;
 }
 
-int control_listen(uint16_t port)
+static int not_listening(const char *address, uint16_t port, int err)
+{
+	const char *at = address ? address : "", *glue = address ? " " : "";
+
+	if (err == EADDRINUSE)
+		return rxfer_fail(
+			err,
+			"%s%sport %u is in use, perhaps by another rxfer-bench server: choose another with --port on both sides",
+			at, glue, port);
+	if (err == EADDRNOTAVAIL)
+		return rxfer_fail(
+			err,
+			"--bind %s: this machine has no such address: say one that `ip addr` shows",
+			at);
+	return rxfer_fail(err, "listening on %s%sport %u: %s", at, glue, port, strerror(err));
+}
+
+/* @both: IPv4 callers, too. The socket, or -errno without words. */
+static int listen_at(const struct sockaddr *addr, socklen_t size, bool both)
+{
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1, off = 0, err;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (both)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!bind(fd, addr, size) && !listen(fd, 64))
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+static int listen_everywhere(uint16_t port)
 {
 	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-	int on = 1, off = 0, rc,
-	    fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool v6 = fd >= 0;
+	int fd = listen_at((struct sockaddr *)&any, sizeof(any), true);
 
-	if (!v6)
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return rxfer_fail(errno, "socket: %m");
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (v6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (v6)
-		rc = bind(fd, (struct sockaddr *)&any, sizeof(any));
-	else
-		rc = bind(fd, (struct sockaddr *)&any4, sizeof(any4));
-	if (!rc)
-		rc = listen(fd, 64);
-	if (!rc)
-		return fd;
-	rc = errno == EADDRINUSE
-		     ? rxfer_fail(
-			       errno,
-			       "port %u is in use, perhaps by another rxfer-bench server: choose another with --port on both sides",
-			       port)
-		     : rxfer_fail(errno, "listening on port %u: %m", port);
-	close(fd);
-	return rc;
+	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) /* no IPv6 here */
+		fd = listen_at((struct sockaddr *)&any4, sizeof(any4), false);
+	return fd < 0 ? not_listening(NULL, port, -fd) : fd;
+}
+
+int control_listen(const char *address, uint16_t port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *first;
+	char service[8];
+	int fd;
+
+	if (!address || !address[0])
+		return listen_everywhere(port);
+	snprintf(service, sizeof(service), "%u", port);
+	fd = getaddrinfo(address, service, &hints, &first);
+	if (fd)
+		return unknown_host(address, fd);
+	fd = listen_at(first->ai_addr, first->ai_addrlen, false);
+	freeaddrinfo(first);
+	return fd < 0 ? not_listening(address, port, -fd) : fd;
 }
 
 int control_accept(int listener, struct control *c)
 {
-	struct sockaddr_storage from;
-	socklen_t size = sizeof(from);
+	struct sockaddr *from = (struct sockaddr *)&c->addr;
+	socklen_t size = sizeof(c->addr);
 
-	c->fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	c->fd = accept4(listener, from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (c->fd < 0)
 		return rxfer_fail(errno, "accept: %m");
-	name_peer(c, (struct sockaddr *)&from, size);
+	name_peer(c, from, size);
 	set_up(c->fd);
 	return 0;
+}
+
+/*
+ * What the caller has said already is read, and dropped: closing with bytes unread resets the
+ * connection, and a reset may overtake the reason.
+ */
+void control_refuse(struct control *c)
+{
+	struct rxfer_wait now = {rxfer_now(), -1, NULL};
+	char said[4096];
+
+	control_fail(c, &now);
+	shutdown(c->fd, SHUT_WR);
+	for (int i = 0; i < 16 && recv(c->fd, said, sizeof(said), MSG_DONTWAIT) > 0; i++)
+		;
+	control_close(c);
 }
 
 int control_pair(struct control *a, struct control *b)

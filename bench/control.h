@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include "rxfer.h"
 
 #define CONTROL_VERSION	    1
@@ -33,7 +34,8 @@ enum message {
 
 struct control {
 	int fd;
-	char peer[128]; /* for messages: "10.1.2.3" or "the other thread" */
+	char peer[128];		      /* for messages: "10.1.2.3" or "the other thread" */
+	struct sockaddr_storage addr; /* of who called us; else empty */
 };
 
 /** control_send() - one message; takes the reference to @body (NULL: {}). 0 or -errno. */
@@ -84,8 +86,15 @@ void control_fail(struct control *c, const struct rxfer_wait *wait);
 int control_connect(struct control *c, const char *host, uint16_t port,
 		    const struct rxfer_wait *wait);
 
-/** control_listen() - a listening socket, IPv6 and IPv4; returns it or -errno. */
-int control_listen(uint16_t port);
+/** control_refuse() - tell who has just called rxfer_error(), without waiting, and close. */
+void control_refuse(struct control *c);
+
+/**
+ * control_listen() - a listening socket; returns it or -errno.
+ * @address: of this machine, or a name of it, of which the first address is taken; empty or NULL:
+ * every one, IPv6 and IPv4
+ */
+int control_listen(const char *address, uint16_t port);
 
 /** control_accept() - take a connection off a listening socket. 0 or -errno. */
 int control_accept(int listener, struct control *c);

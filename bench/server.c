@@ -101,7 +101,7 @@ int command_server(const struct opts *o, const struct runtime *runtime)
 		return EXIT_RUN_FAILED;
 	}
 	like = (struct guest){.cfg = &cfg, .runtime = runtime, .place = &place};
-	listener = control_listen((uint16_t)cfg.port);
+	listener = control_listen(NULL, (uint16_t)cfg.port);
 	if (listener < 0) {
 		complain("%s", rxfer_error());
 		return EXIT_RUN_FAILED;

@@ -65,7 +65,7 @@ static inline bool have_ipv6(void)
 static inline void make_tcp(struct link *l, const char *host)
 {
 	struct rxfer_wait wait = within(LONG_MS);
-	int listener = control_listen(0);
+	int listener = control_listen(NULL, 0);
 
 	assert_true(listener >= 0);
 	assert_int_equal(control_connect(&l->a, host, port_of(listener), &wait), 0);

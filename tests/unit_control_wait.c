@@ -409,7 +409,7 @@ static int connect_to(const char *host, uint16_t port, const struct rxfer_wait *
 static void nobody_listens(void **state)
 {
 	struct rxfer_wait wait = within(LONG_MS);
-	int listener = control_listen(0);
+	int listener = control_listen(NULL, 0);
 	uint16_t port = port_of(listener);
 	char text[64];
 
@@ -440,7 +440,7 @@ static void unknown_hosts(void **state)
 static void a_silent_listener(void **state)
 {
 	struct rxfer_wait wait = within(LONG_MS);
-	int listener = control_listen(0);
+	int listener = control_listen(NULL, 0);
 	struct control c;
 	uint64_t start;
 
@@ -504,17 +504,17 @@ static void a_host_that_does_not_answer(void **state)
 
 static void a_port_in_use(void **state)
 {
-	int listener = control_listen(0);
+	int listener = control_listen(NULL, 0);
 	uint16_t port = port_of(listener);
 	char text[32];
 
 	(void)state;
-	assert_int_equal(control_listen(port), -EADDRINUSE);
+	assert_int_equal(control_listen(NULL, port), -EADDRINUSE);
 	snprintf(text, sizeof(text), "port %u is in use", port);
 	assert_non_null(strstr(rxfer_error(), text));
 	assert_non_null(strstr(rxfer_error(), "--port"));
 	close(listener);
-	listener = control_listen(port);
+	listener = control_listen(NULL, port);
 	assert_true(listener >= 0);
 	close(listener);
 }
@@ -539,7 +539,7 @@ static void callers_are_named(void **state)
 /* The caller may have gone between poll() and accept(). */
 static void accept_never_waits(void **state)
 {
-	int listener = control_listen(0);
+	int listener = control_listen(NULL, 0);
 	struct control c;
 
 	(void)state;
