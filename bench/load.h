@@ -112,6 +112,9 @@ struct load_result {
 	bool cut_short;
 };
 
+/** direct_need() - add the memory that the load of one run will take. */
+void direct_need(const struct cfg *cfg, const struct layout *layout, struct need *n);
+
 struct direct;
 
 /**

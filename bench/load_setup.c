@@ -37,16 +37,38 @@ static int init_lane(struct direct *d, uint32_t qp)
 	return rc;
 }
 
+static uint64_t work_bytes(const struct cfg *cfg, const struct layout *layout)
+{
+	return cfg->qps * cfg->depth * layout->slot;
+}
+
+static uint64_t check_bytes(const struct cfg *cfg, const struct layout *layout)
+{
+	bool written = cfg->op == OP_WRITE || cfg->op == OP_WRITE_IMM;
+
+	return cfg->verify && written ? cfg->qps * cfg->depth * layout->target : 0;
+}
+
+/*
+ * With that of the engine: it gathers SENDs of more fragments than the device's SGEs in a buffer
+ * for each slot. Which device that is is not asked, so it may be too much, and is never too little.
+ */
+void direct_need(const struct cfg *cfg, const struct layout *layout, struct need *n)
+{
+	need_add(n, cfg->mem, work_bytes(cfg, layout));
+	need_add(n, MEM_ANON, check_bytes(cfg, layout));
+	if (cfg->op == OP_SEND && cfg->frags > 1 && layout->messages == 1)
+		need_add(n, MEM_ANON, cfg->qps * cfg->depth * cfg->size);
+}
+
 static int make_areas(struct direct *d)
 {
-	uint64_t slots = d->cfg->qps * d->cfg->depth;
-	bool written = d->cfg->op == OP_WRITE || d->cfg->op == OP_WRITE_IMM;
-	int rc = area_make_io(d->dev, d->cfg, slots * d->layout.slot, RXFER_LOCAL, &d->work);
+	int rc =
+		area_make_io(d->dev, d->cfg, work_bytes(d->cfg, &d->layout), RXFER_LOCAL, &d->work);
 
 	if (rc)
 		return rc;
-	return area_make(d->dev, d->cfg->verify && written ? slots * d->layout.target : 0,
-			 RXFER_FIXED, &d->check);
+	return area_make(d->dev, check_bytes(d->cfg, &d->layout), RXFER_FIXED, &d->check);
 }
 
 static int make_arrays(struct direct *d)

@@ -39,7 +39,11 @@ static void *server_thread(void *arg)
 
 		control_fail(&l->server, &soon);
 	} else {
-		session_serve(&l->server, l->cfg->device, l->cfg->timeout_ns, &runtime);
+		struct host host = {.device = l->cfg->device,
+				    .timeout_ns = l->cfg->timeout_ns,
+				    .runtime = &runtime};
+
+		session_serve(&l->server, &host);
 	}
 	control_close(&l->server);
 	return NULL;

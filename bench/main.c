@@ -32,11 +32,13 @@ static const struct command {
 
 static volatile sig_atomic_t stop;
 
-/* The first one ends in order; the second one at once, by the default action. */
+/* The first one ends in order; the second one, of whichever kind, at once, by the default action.
+ */
 static void on_signal(int number)
 {
 	stop = number;
-	signal(number, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
 }
 
 static void set_up_signals(void)

@@ -47,10 +47,17 @@ void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
 	}
 }
 
-/* What the kernel thinks can be had without swapping, where this thread may have it; without it a
- * run would end in the OOM killer.
- */
-static uint64_t memory_available(void)
+void need_add(struct need *n, uint64_t kind, uint64_t len)
+{
+	uint64_t bytes = pages_rounded(kind, len);
+
+	n->all += bytes;
+	if (kind != MEM_HUGETLB)
+		n->plain += bytes;
+}
+
+/* Without a look at it, a run would end in the OOM killer. */
+uint64_t memory_available(void)
 {
 	unsigned long long kib = 0;
 	uint64_t bound = place_available(), all;

@@ -43,6 +43,21 @@ uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l);
 /** layout_frags() - the cfg->frags fragments of the I/O whose slot begins at @base. */
 void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out);
 
+/**
+ * struct need - memory that something will take, before it is made: @all of it, in bytes, and what
+ * of this is @plain, not out of the pool of huge pages.
+ */
+struct need {
+	uint64_t all, plain;
+};
+
+/** need_add() - an area of @len bytes. @kind: enum cfg_mem */
+void need_add(struct need *n, uint64_t kind, uint64_t len);
+
+/** memory_available() - what the kernel thinks can be had without swapping, where this thread may
+ * have it. */
+uint64_t memory_available(void);
+
 /* struct area - memory of this end, allocated, touched and declared. */
 struct area {
 	char *base;

@@ -451,11 +451,16 @@ void opts_free(struct opts *o)
 	o->given = NULL;
 }
 
-const char *opts_output(const struct opts *o, unsigned int i)
+const char *opts_text(const struct opts *o, const char *name, unsigned int i)
 {
-	const struct opt_given *g = given_for(o, find_long("output", strlen("output")));
+	const struct opt_given *g = given_for(o, find_long(name, strlen(name)));
 
 	return i < g->n ? g->text[i] : NULL;
+}
+
+const char *opts_output(const struct opts *o, unsigned int i)
+{
+	return opts_text(o, "output", i);
 }
 
 /*

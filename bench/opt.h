@@ -33,6 +33,7 @@ struct cfg {
 	char signal[CFG_TEXT];	 /* half, every:64, ... */
 	char cpu[CFG_TEXT];	 /* place.h; empty: as topo_pin() does */
 	char numa[CFG_TEXT];	 /* likewise; empty: wherever it is touched first */
+	char bind[CFG_TEXT];	 /* server: the control listener's address; empty: every one */
 	uint64_t port;
 	uint64_t mode; /* enum cfg_mode */
 	uint64_t op;   /* enum cfg_op */
@@ -51,13 +52,15 @@ struct cfg {
 	uint64_t rate;	      /* I/Os per second over all QPs; 0: closed loop */
 	uint64_t timeout_ns;  /* without progress */
 	uint64_t rnr_retry;
-	uint64_t inline_max; /* bytes that a WR may carry; 0: none do */
-	uint64_t max_sge;    /* of a WR; 0: as many as the device takes */
-	uint64_t post;	     /* enum cfg_post */
-	uint64_t timing;     /* enum cfg_timing */
-	bool bidir;	     /* the server issues too */
-	uint64_t rd_atomic;  /* READs in flight per QP; 0: as many as both devices can */
-	uint64_t sl;	     /* service level; 0: the path's own */
+	uint64_t inline_max;   /* bytes that a WR may carry; 0: none do */
+	uint64_t max_sge;      /* of a WR; 0: as many as the device takes */
+	uint64_t post;	       /* enum cfg_post */
+	uint64_t timing;       /* enum cfg_timing */
+	bool bidir;	       /* the server issues too */
+	uint64_t rd_atomic;    /* READs in flight per QP; 0: as many as both devices can */
+	uint64_t sl;	       /* service level; 0: the path's own */
+	uint64_t max_sessions; /* server: at once; 0: no limit */
+	uint64_t max_memory;   /* server: bytes of all runs together; 0: as the machine has */
 	bool verify;
 };
 
@@ -184,6 +187,9 @@ void opts_free(struct opts *o);
  * gets a table where --format is not given, with --output or without.
  */
 const char *opts_output(const struct opts *o, unsigned int i);
+
+/** opts_text() - the @i-th text of an option that may be repeated, NULL behind the last. */
+const char *opts_text(const struct opts *o, const char *name, unsigned int i);
 
 /** output_format() - the report for a file with that ending (.csv, .json, .txt), NULL: another. */
 const char *output_format(const char *path);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
+#include "allow.h"
 #include "opt.h"
 #include "place.h"
 #include "report.h"
@@ -154,6 +155,18 @@ static int output_check(const char *text, char *why, unsigned int size)
 	return -EINVAL;
 }
 
+static int bind_check(const char *text, char *why, unsigned int size)
+{
+	size_t i;
+
+	for (i = 0; text[i]; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr(".:_%-", text[i]))
+			return text_error(why, size,
+					  "not an address or a name of this machine; say one like "
+					  "192.0.2.7");
+	return i ? 0 : text_error(why, size, "empty; leave it out to listen everywhere");
+}
+
 #define AT(member)   offsetof(struct cfg, member)
 #define ALL_COMMANDS (ENDS | CMD_DEVICES | CMD_PROBE)
 #define RUNS	     (CMD_CLIENT | CMD_LOOPBACK)
@@ -226,6 +239,16 @@ const struct opt opt_table[] = {
 	  .arg = "NODE", .help = "NUMA node of all memory of this side: a number, or near the device" },
 	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | CMD_PROBE, 100 * MS, HOUR, "10s",
 	  .arg = "TIME", .help = "give up after so long without progress" },
+	{ "bind", 0, OPT_TEXT, AT(bind), 0, CMD_SERVER, .check = bind_check,
+	  .arg = "ADDRESS", .help = "listen for control connections there only (unset: everywhere)" },
+	{ "allow", 0, OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, CMD_SERVER, .check = allow_check,
+	  .arg = "CIDR", .help = "serve clients of this network only, as in 10.1.0.0/16,2001:db8::/32; "
+				 "may be repeated (unset: all)" },
+	{ "max-sessions", 0, OPT_NUMBER, AT(max_sessions), 0, CMD_SERVER, 0, 65536, "64",
+	  .arg = "N", .help = "clients at once (0: no limit)" },
+	{ "max-memory", 0, OPT_SIZE, AT(max_memory), 0, CMD_SERVER, 0, MEMORY_MAX, .def = NULL,
+	  .arg = "BYTES", .help = "memory for the runs of all clients together (0: three quarters of what is "
+				  "available)" },
 	{ "rnr-retry", 0, OPT_NUMBER, AT(rnr_retry), SHARED, RUNS, 0, 7, "7",
 	  .arg = "N", .help = "retries when the receiver is not ready (7: for ever)" },
 	{ "format", 0, OPT_NAME, AT(format), 0, REPORTS, .def = "table", .list = format_name,

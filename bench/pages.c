@@ -185,6 +185,20 @@ static int map_hugetlb(size_t len, struct pages *out)
 
 /* ---- Any ---- */
 
+uint64_t pages_rounded(uint64_t kind, uint64_t len)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct huge_pool pool;
+
+	if (kind == MEM_THP)
+		page = THP_BYTES;
+	if (kind == MEM_HUGETLB) {
+		huge_pool_read(&pool);
+		page = pool.size ? pool.size : page; /* without any, it will be refused */
+	}
+	return round_up(len, page);
+}
+
 int pages_map(uint64_t kind, size_t len, struct pages *out)
 {
 	static int (*const map[])(size_t len, struct pages * out) = {

@@ -24,6 +24,9 @@ struct pages {
 int pages_map(uint64_t kind, size_t len, struct pages *out);
 void pages_unmap(struct pages *p);
 
+/** pages_rounded() - what @len bytes of that kind really take. */
+uint64_t pages_rounded(uint64_t kind, uint64_t len);
+
 /**
  * struct huge_pool - the kernel's huge pages of the default size.
  * @size:  bytes of one; 0: the kernel has none

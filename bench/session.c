@@ -289,15 +289,26 @@ int counts_from_json(const json_t *body, struct counts *c)
 	return 0;
 }
 
-/*
- * The peak is a rate, the only figure with a fraction, and the only one that a run may not have;
- * its own clock's times are no use to the other end, their difference is.
- */
-json_t *load_to_json(const struct load_result *l, json_t *body)
+/* A clock's own times are no use to the other end, their difference is. */
+void moved_to_json(const struct load_result *l, json_t *body)
 {
 	json_object_set_new(body, "ios", json_integer((json_int_t)l->ios));
 	json_object_set_new(body, "moved_bytes", json_integer((json_int_t)l->bytes));
 	json_object_set_new(body, "ns", json_integer((json_int_t)(l->end - l->start)));
+}
+
+int moved_from_json(const json_t *body, struct moved *m)
+{
+	if (control_uint(body, "ios", &m->ios) || control_uint(body, "moved_bytes", &m->bytes) ||
+	    control_uint(body, "ns", &m->ns))
+		return -EBADMSG;
+	return 0;
+}
+
+/* The peak is a rate, the only figure with a fraction, and the only one that a run may not have. */
+json_t *load_to_json(const struct load_result *l, json_t *body)
+{
+	moved_to_json(l, body);
 	json_object_set_new(body, "peak_mHz",
 			    isnan(l->peak) ? json_null()
 					   : json_integer((json_int_t)(l->peak * 1e3)));
@@ -309,14 +320,16 @@ int load_from_json(const json_t *body, struct load_result *l)
 {
 	bool no_peak = json_is_null(json_object_get(body, "peak_mHz"));
 	uint64_t peak = 0, cut_short;
+	struct moved m;
 
-	*l = (struct load_result){0};
-	if (control_uint(body, "ios", &l->ios) || control_uint(body, "moved_bytes", &l->bytes) ||
-	    control_uint(body, "ns", &l->end) || control_uint(body, "cut_short", &cut_short) ||
+	if (moved_from_json(body, &m) || control_uint(body, "cut_short", &cut_short) ||
 	    (!no_peak && control_uint(body, "peak_mHz", &peak)))
 		return -EBADMSG;
-	l->peak = no_peak ? NAN : (double)peak / 1e3;
-	l->cut_short = cut_short;
+	*l = (struct load_result){.ios = m.ios,
+				  .bytes = m.bytes,
+				  .end = m.ns,
+				  .peak = no_peak ? NAN : (double)peak / 1e3,
+				  .cut_short = cut_short};
 	return 0;
 }
 
@@ -395,20 +408,41 @@ static unsigned int target_rights(const struct cfg *cfg)
 	return RXFER_PEER_WRITE | (cfg->verify ? RXFER_PEER_READ : 0);
 }
 
+static uint64_t recv_bytes(const struct cfg *cfg, const struct layout *layout, struct roles roles)
+{
+	uint64_t recvs = cfg->qps * sink_recvs(cfg, layout, roles);
+
+	if (sink_takes_bytes(cfg, roles))
+		return recvs * layout->message;
+	return recvs ? EMPTY_RECV : 0;
+}
+
+static uint64_t target_bytes(const struct cfg *cfg, const struct layout *layout, struct roles roles)
+{
+	return roles.receives && cfg->op != OP_SEND ? cfg->qps * cfg->depth * layout->target : 0;
+}
+
+void exposed_need(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		  struct need *n)
+{
+	need_add(n, sink_takes_bytes(cfg, roles) ? cfg->mem : (uint64_t)MEM_ANON,
+		 recv_bytes(cfg, layout, roles));
+	need_add(n, cfg->mem, target_bytes(cfg, layout, roles));
+}
+
 int exposed_make(const struct cfg *cfg, const struct layout *layout, struct roles roles,
 		 struct rxfer_dev *dev, struct exposed *out)
 {
-	uint64_t recvs = cfg->qps * sink_recvs(cfg, layout, roles);
-	uint64_t slots = cfg->qps * cfg->depth;
+	uint64_t recv = recv_bytes(cfg, layout, roles);
 	int rc;
 
 	*out = (struct exposed){0};
 	if (sink_takes_bytes(cfg, roles))
-		rc = area_make_io(dev, cfg, recvs * layout->message, RXFER_FIXED, &out->recv);
+		rc = area_make_io(dev, cfg, recv, RXFER_FIXED, &out->recv);
 	else
-		rc = area_make(dev, recvs ? EMPTY_RECV : 0, RXFER_FIXED, &out->recv);
-	if (!rc && roles.receives && cfg->op != OP_SEND)
-		rc = area_make_io(dev, cfg, slots * layout->target, target_rights(cfg),
+		rc = area_make(dev, recv, RXFER_FIXED, &out->recv);
+	if (!rc)
+		rc = area_make_io(dev, cfg, target_bytes(cfg, layout, roles), target_rights(cfg),
 				  &out->target);
 	if (!rc && out->target.len && cfg->op == OP_READ && cfg->verify)
 		pattern_fill(out->target.base, out->target.len, 0, 0);

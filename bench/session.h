@@ -6,6 +6,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
+#include "budget.h"
 #include "control.h"
 #include "found.h"
 #include "load.h"
@@ -31,12 +32,26 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 		const struct runtime *runtime, struct result *result);
 
 /**
- * session_serve() - the server's side, from hello to farewell.
+ * struct host - what the server's side of a session lives on.
  * @device, @timeout_ns: of the server's command line; a run's own timeout comes from the client
- * Returns how many runs were served, or -errno where the session ended badly.
+ * @budget: that its runs take their memory from; NULL: there is none but the machine's
+ * @say:    gets a line for each thing that happens: the session begins, a run is over, the session
+ *          ends; NULL: nobody wants to know
  */
-int session_serve(struct control *c, const char *device, uint64_t timeout_ns,
-		  const struct runtime *runtime);
+struct host {
+	const char *device;
+	uint64_t timeout_ns;
+	const struct runtime *runtime;
+	struct budget *budget;
+	void (*say)(void *arg, const char *what);
+	void *arg;
+};
+
+/**
+ * session_serve() - the server's side, from hello to farewell. A peer that it gives up on is told
+ * why. Returns how many runs were served, or -errno where the session ended badly.
+ */
+int session_serve(struct control *c, const struct host *host);
 
 /* Messages from and to the settings of a run. */
 json_t *config_to_json(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BYTES]);
@@ -67,6 +82,14 @@ int counts_from_json(const json_t *body, struct counts *c);
 void found_to_json(json_t *body, const struct found *f);
 int found_from_json(const json_t *body, struct found *f);
 
+/* struct moved - what an end moved, and in which time: the client's in STOP, for the server's log.
+ */
+struct moved {
+	uint64_t ios, bytes, ns;
+};
+void moved_to_json(const struct load_result *l, json_t *body);
+int moved_from_json(const json_t *body, struct moved *m);
+
 /* With --bidir: what the server measured of its own load, beside its counts. */
 json_t *load_to_json(const struct load_result *l, json_t *body);
 int load_from_json(const json_t *body, struct load_result *l);
@@ -80,6 +103,10 @@ struct exposed {
 	struct area target; /* of READs and WRITEs */
 	struct area recv;   /* RECV buffers */
 };
+
+/** exposed_need() - add the memory that it will take. */
+void exposed_need(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		  struct need *n);
 
 /** exposed_make() - 0 or -errno; exposed_drop() also after failure. */
 int exposed_make(const struct cfg *cfg, const struct layout *layout, struct roles roles,

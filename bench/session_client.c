@@ -347,6 +347,8 @@ static int say_where(struct run *run, enum message say)
 	bool cut_short = run->mine.cut_short || run->told_to_stop;
 
 	json_object_set_new(sent, "cut_short", json_integer(cut_short));
+	if (say == MSG_STOP)
+		moved_to_json(&run->mine, sent);
 	return control_send(run->control, say, sent, &wait);
 }
 

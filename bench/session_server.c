@@ -2,6 +2,8 @@
 /* The server's side of a session: do as the client says, within limits, and live on whatever it
  * does. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <poll.h>
@@ -13,8 +15,11 @@
 struct served {
 	struct control *control;
 	const struct runtime *runtime;
+	const struct host *host;
 	const struct peer *peer;
 	struct cfg cfg;
+	bool configured; /* @cfg is what the client wants */
+	struct share share;
 	struct layout layout;
 	uint8_t token[RXFER_TOKEN_BYTES];
 	struct rxfer_dev *dev;
@@ -25,9 +30,11 @@ struct served {
 	struct rxfer_conn **conns;
 	uint64_t nconns;
 	struct sink *sink;
-	struct direct *load; /* --bidir, else NULL */
-	struct load_result measured;
-	bool begun;   /* its first phase has been */
+	struct direct *load;	     /* --bidir, else NULL */
+	struct load_result measured; /* --bidir: by us */
+	struct moved moved;	     /* by the client, as it says */
+	bool cut_short;		     /* it was interrupted */
+	bool begun;		     /* its first phase has been */
 	bool between; /* --bidir: STARTED is said, what comes next is a message, and only then I/Os
 		       */
 	struct watch watch;
@@ -160,7 +167,6 @@ static int prepare(struct served *s, const char *device)
 	struct rxfer_wait wait;
 	int rc;
 
-	layout_make(&s->cfg, &s->layout);
 	s->conns = calloc(s->cfg.qps, sizeof(s->conns[0]));
 	s->messages = calloc(s->cfg.qps, sizeof(s->messages[0]));
 	if (!s->conns || !s->messages)
@@ -252,6 +258,14 @@ static void begin_load(struct served *s)
 		direct_begin(s->load, s->cfg.warmup, 0, NULL);
 }
 
+/* For the log. An older client does not say it, and no run fails for that. */
+static void note_moved(struct served *s, enum message type, const json_t *body)
+{
+	if (type != MSG_STOP || moved_from_json(body, &s->moved))
+		return;
+	s->cut_short = json_integer_value(json_object_get(body, "cut_short")) > 0;
+}
+
 /* A message in mid-run. What it asks for goes to @asked. */
 static int told(struct served *s, enum message type, json_t *body, enum message *asked)
 {
@@ -273,6 +287,8 @@ static int told(struct served *s, enum message type, json_t *body, enum message 
 		rc = control_uint(body, "cut_short", &cut_short);
 	if (cut_short)
 		direct_stop(s->load);
+	if (!rc)
+		note_moved(s, type, body);
 	json_decref(body);
 	return rc;
 }
@@ -367,55 +383,185 @@ static void clean_up(struct served *s)
 	free(s->messages);
 }
 
-static int serve_run(struct control *c, const struct peer *peer, const char *device,
-		     const json_t *body, const struct runtime *runtime)
+/* ---- What is said of it ---- */
+
+static void say(const struct host *host, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(const struct host *host, const char *format, ...)
 {
-	struct served s = {.control = c, .runtime = runtime, .peer = peer};
-	int rc = config_from_json(body, &s.cfg, s.token);
+	char what[2048];
+	va_list args;
 
-	s.roles = (struct roles){.issues = s.cfg.bidir, .receives = true};
-	if (!rc)
-		rc = prepare(&s, device);
-	if (!rc)
-		rc = serve(&s);
-	if (rc == -ENOTCONN)
-		rc = control_reason(c, rc);
-	if (!rc && s.load)
-		rc = let_client_leave(&s);
-	if (rc && rc != -EREMOTEIO && rc != -ECONNRESET) {
-		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
+	if (!host->say)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	host->say(host->arg, what);
+}
 
+static double mib_per_s(const struct moved *m)
+{
+	return m->ns ? (double)m->bytes / 1048576 / ((double)m->ns / 1e9) : 0;
+}
+
+/* A client of an older version does not tell what it moved. */
+static void say_done(const struct served *s, unsigned int number, const char *options)
+{
+	const struct load_result *l = &s->measured;
+	const struct moved ours = {l->ios, l->bytes, l->end - l->start};
+
+	if (!s->moved.ios && !ours.ios)
+		say(s->host, "run %u (%s) is done", number, options);
+	else
+		say(s->host, "run %u (%s): %llu I/Os, %.1f MiB/s%s", number, options,
+		    (unsigned long long)(s->moved.ios + ours.ios),
+		    mib_per_s(&s->moved) + mib_per_s(&ours), s->cut_short ? ", cut short" : "");
+}
+
+static void say_outcome(const struct served *s, unsigned int number, int rc, const char *reason)
+{
+	char options[1024] = "options unknown";
+
+	if (s->configured)
+		cfg_print(&s->cfg, OPT_WIRE, options, sizeof(options));
+	if (!options[0])
+		snprintf(options, sizeof(options), "all defaults");
+	if (rc)
+		say(s->host, "run %u (%s) failed: %s", number, options, reason);
+	else
+		say_done(s, number, options);
+}
+
+/* The session is over: the peer is told why, unless it is who said so, or has gone. */
+static int give_up(struct control *c, int rc)
+{
+	struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
+
+	if (rc == -EINTR)
+		rxfer_fail(rc, "the server was told to stop");
+	if (rc && rc != -EREMOTEIO && rc != -ECONNRESET)
 		control_fail(c, &soon);
-	}
-	clean_up(&s);
 	return rc;
 }
 
-int session_serve(struct control *c, const char *device, uint64_t timeout_ns,
-		  const struct runtime *runtime)
+/* ---- Run after run ---- */
+
+/* Its memory is taken from what all sessions have, before there is any of it. */
+static int take_memory(struct served *s)
 {
-	struct rxfer_wait wait = {rxfer_now() + timeout_ns, -1, runtime->stop};
-	struct peer peer;
-	int rc = session_hello(c, false, &peer, &wait), runs = 0;
+	struct need need = {0};
 
-	while (!rc) {
-		enum message type;
-		json_t *body;
+	layout_make(&s->cfg, &s->layout);
+	exposed_need(&s->cfg, &s->layout, s->roles, &need);
+	if (s->roles.issues)
+		direct_need(&s->cfg, &s->layout, &need);
+	return budget_take(s->host->budget, need.all, need.plain, memory_available(), &s->share);
+}
 
-		wait.deadline = rxfer_now() + timeout_ns;
-		rc = control_recv(c, &type, &body, &wait);
+static int configure(struct served *s, const json_t *body)
+{
+	int rc = config_from_json(body, &s->cfg, s->token);
+
+	s->configured = !rc;
+	s->roles = (struct roles){.issues = s->cfg.bidir, .receives = true};
+	return rc ? rc : take_memory(s);
+}
+
+static int run_it(struct served *s, const json_t *body)
+{
+	int rc = configure(s, body);
+
+	if (!rc)
+		rc = prepare(s, s->host->device);
+	budget_settle(s->host->budget, &s->share);
+	if (!rc)
+		rc = serve(s);
+	if (rc == -ENOTCONN)
+		rc = control_reason(s->control, rc);
+	if (!rc && s->load)
+		rc = let_client_leave(s);
+	return give_up(s->control, rc);
+}
+
+static int serve_run(struct control *c, const struct peer *peer, const struct host *host,
+		     const json_t *body, unsigned int number)
+{
+	struct served s = {.control = c, .runtime = host->runtime, .host = host, .peer = peer};
+	char reason[512] = "";
+	int rc = run_it(&s, body);
+
+	if (rc)
+		snprintf(reason, sizeof(reason), "%s", rxfer_error());
+	clean_up(&s);
+	budget_give(host->budget, &s.share);
+	say_outcome(&s, number, rc, reason);
+	return rc ? rxfer_fail(rc, "%s", reason) : 0;
+}
+
+/* The next message between runs. */
+static int next_request(struct control *c, const struct host *host, enum message *type,
+			json_t **body)
+{
+	struct rxfer_wait wait = {rxfer_now() + host->timeout_ns, -1, host->runtime->stop};
+	int rc = control_recv(c, type, body, &wait);
+
+	if (rc == -ETIMEDOUT)
+		rxfer_fail(rc, "%s asked for no run within %.1f s (the server's --timeout)",
+			   c->peer, (double)host->timeout_ns / 1e9);
+	if (!rc && *type != MSG_CONFIG && *type != MSG_BYE)
+		rc = control_bad_news(c, *type, *body);
+	return give_up(c, rc);
+}
+
+/* @runs: counts them. 0: the client said goodbye. */
+static int serve_runs(struct control *c, const struct peer *peer, const struct host *host,
+		      unsigned int *runs)
+{
+	enum message type;
+	json_t *body;
+	int rc;
+
+	for (;;) {
+		rc = next_request(c, host, &type, &body);
 		if (rc)
-			break;
-		if (type == MSG_BYE) {
-			json_decref(body);
-			return runs;
-		}
+			return rc;
 		if (type == MSG_CONFIG)
-			rc = serve_run(c, &peer, device, body, runtime);
-		else
-			rc = control_bad_news(c, type, json_incref(body));
+			rc = serve_run(c, peer, host, body, *runs + 1);
 		json_decref(body);
-		runs += !rc;
+		if (rc || type == MSG_BYE)
+			return rc;
+		++*runs;
 	}
-	return rc;
+}
+
+static int greet(struct control *c, const struct host *host, struct peer *peer)
+{
+	struct rxfer_wait wait = {rxfer_now() + host->timeout_ns, -1, host->runtime->stop};
+	int rc = session_hello(c, false, peer, &wait);
+
+	if (rc == -ETIMEDOUT)
+		rxfer_fail(rc, "%s said no hello within %.1f s (the server's --timeout)", c->peer,
+			   (double)host->timeout_ns / 1e9);
+	return give_up(c, rc);
+}
+
+int session_serve(struct control *c, const struct host *host)
+{
+	unsigned int runs = 0;
+	struct peer peer;
+	int rc = greet(c, host, &peer);
+
+	if (rc) {
+		say(host, "was dropped before it began: %s", rxfer_error());
+		return rc;
+	}
+	say(host, "begins, client on %s, version %s", peer.host, peer.version);
+	rc = serve_runs(c, &peer, host, &runs);
+	if (rc)
+		say(host, "ended after %u runs: %s", runs, rxfer_error());
+	else
+		say(host, "ends after %u runs", runs);
+	return rc ? rc : (int)runs;
 }

@@ -7,7 +7,9 @@
 
 static int serve_it(struct scene *s)
 {
-	return session_serve(&s->its, "fake0", TIMEOUT_NS, &s->runtime);
+	struct host host = {.device = "fake0", .timeout_ns = TIMEOUT_NS, .runtime = &s->runtime};
+
+	return session_serve(&s->its, &host);
 }
 
 static void meet_server(struct scene *s)

@@ -116,7 +116,7 @@ frees='n ~ /frees entries without completions: a forgotten signal never shows on
 	rows "$out_file" 1 'f("status") == "ok"'
 	serving
 	server_ends
-	[[ $(<"$BATS_TEST_TMPDIR/server.err") != *'session ended'* ]] || fail "the server complained"
+	[[ $(<"$BATS_TEST_TMPDIR/server.err") != *' ended after '* ]] || fail "the server complained"
 	nothing_left
 }
 

@@ -260,6 +260,6 @@ strangers() {
 	done
 	still_serves
 	server_ends
-	[[ $(grep -c 'session ended' "$BATS_TEST_TMPDIR/server.err") == 7 ]] || fail "$(<"$BATS_TEST_TMPDIR/server.err")"
+	[[ $(grep -c 'was dropped before it began' "$BATS_TEST_TMPDIR/server.err") == 7 ]] || fail "$(<"$BATS_TEST_TMPDIR/server.err")"
 	grep -q 'HTTP' "$BATS_TEST_TMPDIR/server.err"
 }
