@@ -117,6 +117,7 @@ static void other_event(struct rdma_cm_event *ev)
 		rdma_destroy_id(id);
 	} else if (conn && conn->established &&
 		   (type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+		conn->ended = rdma_event_str(type);
 		rxfer_conn_break(conn, ECONNRESET, "the data connection ended: %s",
 				 rdma_event_str(type));
 	}
@@ -167,6 +168,15 @@ static void keep_or_drop(struct rxfer_dev *dev, struct rdma_cm_event *ev)
 		dev->early = ev;
 	else
 		other_event(ev);
+}
+
+const char *rxfer_conn_ended(struct rxfer_conn *conn)
+{
+	struct rdma_cm_event *ev;
+
+	while (!rdma_get_cm_event(conn->dev->events, &ev))
+		keep_or_drop(conn->dev, ev);
+	return conn->ended;
 }
 
 /* Wait until @id has the event @want; anything else of this id is an error. */
@@ -500,6 +510,19 @@ void rxfer_conn_close(struct rxfer_conn *conn)
 	rxfer_cq_destroy(conn);
 	rdma_destroy_id(conn->id);
 	free(conn);
+}
+
+const char *rxfer_conn_peer(const struct rxfer_conn *conn, char *buf, size_t size)
+{
+	const struct sockaddr *addr = rdma_get_peer_addr(conn->id);
+	const void *ip = addr->sa_family == AF_INET6
+				 ? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
+				 : (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
+
+	if ((addr->sa_family != AF_INET && addr->sa_family != AF_INET6) ||
+	    !inet_ntop(addr->sa_family, ip, buf, (socklen_t)size))
+		snprintf(buf, size, "unknown");
+	return buf;
 }
 
 void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info)

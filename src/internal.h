@@ -114,7 +114,8 @@ struct rxfer_conn {
 	void *reg_data; /* the strategy's own */
 	bool reg_open;
 	bool established;
-	uint32_t sge_max; /* per WR: device, opcode, strategy */
+	const char *ended; /* rdma_cm's word for how its connection ended; NULL: it has not said */
+	uint32_t sge_max;  /* per WR: device, opcode, strategy */
 	uint32_t nio;
 	struct rxfer_io *io;
 	char broken_why[320];
@@ -160,6 +161,18 @@ static inline struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void
  * conn->broken. */
 int rxfer_conn_break(struct rxfer_conn *conn, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* What rdma_cm has said since it was last asked; conn->ended. */
+const char *rxfer_conn_ended(struct rxfer_conn *conn);
+/* The address at the other end, as text. Returns @buf. */
+const char *rxfer_conn_peer(const struct rxfer_conn *conn, char *buf, size_t size);
+
+/* wc_status.c: what is most likely behind the status of a failed completion, and what to do. */
+struct rxfer_reason {
+	const char *cause, *remedy;
+};
+const char *rxfer_wc_name(enum ibv_wc_status status);
+struct rxfer_reason rxfer_wc_reason(enum ibv_wc_status status);
 
 /* qp.c: queue pair, completion queue and accounts; needs conn->dev, reg, attr, id. */
 int rxfer_qp_create(struct rxfer_conn *conn);

@@ -14,6 +14,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reg.h"
@@ -41,26 +42,6 @@ int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io)
 	return rc;
 }
 
-static const char *remedy(enum ibv_wc_status status)
-{
-	switch (status) {
-	case IBV_WC_RETRY_EXC_ERR:
-		return "the peer no longer answers: gone, or its link is down";
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return "the peer had no RECV posted";
-	case IBV_WC_REM_ACCESS_ERR:
-		return "the peer's memory is not open to us there: key revoked, or out of bounds";
-	case IBV_WC_LOC_QP_OP_ERR:
-		return "the device could not carry it out: is its link up?";
-	case IBV_WC_LOC_PROT_ERR:
-		return "our own memory is not registered for it";
-	case IBV_WC_WR_FLUSH_ERR:
-		return "the peer closed the connection, or an earlier error did";
-	default:
-		return "see ibv_poll_cq(3)";
-	}
-}
-
 /* Is it only that the peer is no more to be reached? Then he may say why. */
 static int error_of(enum ibv_wc_status status)
 {
@@ -78,21 +59,74 @@ static const char *opcode_of(const struct rxfer_conn *conn, uint32_t seq)
 	return "a silent WR";
 }
 
-static __attribute__((cold)) int completion_failed(struct rxfer_conn *conn, const struct ibv_wc *wc)
+static const char *what_failed(const struct rxfer_conn *conn, const struct ibv_wc *wc)
 {
-	const char *what;
-
 	if (wc->wr_id & WR_RECV)
-		what = opcode_name[RXFER_RECV];
-	else if (wc->wr_id & WR_DRAIN)
-		what = "the drain WR";
-	else if (wc->wr_id & WR_NOTE)
-		what = "a SEND of no bytes";
-	else
-		what = opcode_of(conn, (uint32_t)wc->wr_id);
-	return rxfer_conn_break(
-		conn, error_of(wc->status), "%s failed: %s (status %d, vendor %#x); %s", what,
-		ibv_wc_status_str(wc->status), wc->status, wc->vendor_err, remedy(wc->status));
+		return opcode_name[RXFER_RECV];
+	if (wc->wr_id & WR_DRAIN)
+		return "the drain WR";
+	if (wc->wr_id & WR_NOTE)
+		return "a SEND of no bytes";
+	return opcode_of(conn, (uint32_t)wc->wr_id);
+}
+
+/*
+ * A flushed WR only says that something came before. A CQ keeps no order between its queues, so the
+ * completion that says what may be the next one; @wc becomes that one, where it is there.
+ */
+static void find_cause(struct rxfer_conn *conn, struct ibv_wc *wc)
+{
+	do {
+		for (; conn->wc_next < conn->wc_count; conn->wc_next++) {
+			const struct ibv_wc *next = &conn->wc[conn->wc_next];
+
+			if (next->status != IBV_WC_SUCCESS && next->status != IBV_WC_WR_FLUSH_ERR) {
+				*wc = *next;
+				return;
+			}
+		}
+	} while (rxfer_cq_fetch(conn) > 0);
+}
+
+/* What is most likely behind it. Known for sure: a port that is down, and a peer that left. */
+static struct rxfer_reason reason_of(struct rxfer_conn *conn, enum ibv_wc_status status, char *buf,
+				     size_t size)
+{
+	const char *ended = status == IBV_WC_WR_FLUSH_ERR ? rxfer_conn_ended(conn) : NULL;
+	const struct rxfer_dev_info *dev = &conn->dev->info;
+	struct ibv_port_attr port;
+
+	if (!ibv_query_port(conn->dev->verbs, dev->port, &port) && port.state != IBV_PORT_ACTIVE) {
+		snprintf(buf, size, "port %u of %s is not active", dev->port, dev->name);
+		return (struct rxfer_reason){buf, "bring its link up"};
+	}
+	if (ended) {
+		snprintf(buf, size, "the peer closed the connection (%s)", ended);
+		return (struct rxfer_reason){buf, "see what the peer says"};
+	}
+	return rxfer_wc_reason(status);
+}
+
+static __attribute__((cold, noinline)) int completion_failed(struct rxfer_conn *conn,
+							     const struct ibv_wc *failed)
+{
+	char peer[INET6_ADDRSTRLEN], known[128];
+	struct rxfer_reason reason;
+	struct ibv_wc wc = *failed;
+
+	if (wc.status == IBV_WC_WR_FLUSH_ERR)
+		find_cause(conn, &wc);
+	/* Broken from here on, so that nothing that is met while looking for the reason words it.
+	 */
+	rxfer_conn_break(conn, error_of(wc.status), "%s failed", what_failed(conn, &wc));
+	reason = reason_of(conn, wc.status, known, sizeof(known));
+	snprintf(conn->broken_why, sizeof(conn->broken_why),
+		 "%s failed: %s (%s, status %d, vendor %#x), strategy %s, peer %s, QP %u: %s; %s",
+		 what_failed(conn, &wc), rxfer_wc_name(wc.status), ibv_wc_status_str(wc.status),
+		 wc.status, wc.vendor_err, conn->reg->name,
+		 rxfer_conn_peer(conn, peer, sizeof(peer)), conn->qp->qp_num, reason.cause,
+		 reason.remedy);
+	return rxfer_conn_break(conn, conn->broken, "%s", "");
 }
 
 /* Is the oldest I/O proven done? */

@@ -187,7 +187,7 @@ is() {
 		for n in 1 20 21 150; do
 			FAKEHCA=fail_wr=$n,fail_wr_with=10 bench loopback -d fake0 --op $op -s 512 -n 100 -t 4 \
 				--bidir --format csv
-			complained 1 'failed: remote access error'
+			complained 1 'failed: IBV_WC_REM_ACCESS_ERR .remote access error'
 		done
 	done
 	for n in 2 20 60 150; do

@@ -223,23 +223,62 @@ static void a_recv_is_refused(void **state)
 
 /* ---- Completing ---- */
 
+/* What would be longer elsewhere than it is here: opcode, strategy, address, numbers. */
+#define LONGER 70
+
+/* Everything that there is to say, each in its place, and it fits in. */
+static void says_all(const struct pair *p, enum ibv_wc_status status, const char *name)
+{
+	char words[128];
+
+	engine_said("RDMA WRITE failed: IBV_WC_");
+	snprintf(words, sizeof(words), "%s (%s, status %d, vendor ", name,
+		 ibv_wc_status_str(status), status);
+	engine_said(words);
+	snprintf(words, sizeof(words),
+		 "), strategy per-io, peer 10.86.0.1, QP %u: ", p->e.client->qp->qp_num);
+	engine_said(words);
+	assert_true(strlen(rxfer_error()) + LONGER < sizeof(p->e.client->broken_why));
+}
+
 static void a_wr_fails(void **state)
 {
 	static const struct {
 		enum ibv_wc_status status;
-		int err;
-		const char *words;
+		const char *name, *cause, *remedy;
 	} cases[] = {
-		{IBV_WC_RETRY_EXC_ERR, ENOTCONN, "no longer answers"},
-		{IBV_WC_REM_ACCESS_ERR, EIO, "not open to us"},
-		{IBV_WC_LOC_PROT_ERR, EIO, "not registered"},
-		{IBV_WC_WR_FLUSH_ERR, ENOTCONN, "closed the connection"},
-		{IBV_WC_RNR_RETRY_EXC_ERR, EIO, "no RECV"},
-		{IBV_WC_GENERAL_ERR, EIO, "status 21"},
+		{IBV_WC_LOC_LEN_ERR, "LOC_LEN_ERR", ": a message longer than", "; use a smaller"},
+		{IBV_WC_LOC_QP_OP_ERR, "LOC_QP_OP_ERR", ": the device could not", "dmesg"},
+		{IBV_WC_LOC_EEC_OP_ERR, "LOC_EEC_OP_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_LOC_PROT_ERR, "LOC_PROT_ERR", ": our own memory is not registered", "; if"},
+		{IBV_WC_WR_FLUSH_ERR, "WR_FLUSH_ERR", ": the peer closed the connection, or",
+		 "; see what the peer"},
+		{IBV_WC_MW_BIND_ERR, "MW_BIND_ERR", ": a memory window", "; use another"},
+		{IBV_WC_BAD_RESP_ERR, "BAD_RESP_ERR", "answered with", "; suspect"},
+		{IBV_WC_LOC_ACCESS_ERR, "LOC_ACCESS_ERR", ": what arrived", "; if --strategy"},
+		{IBV_WC_REM_INV_REQ_ERR, "REM_INV_REQ_ERR", "refused it", "--rd-atomic 1"},
+		{IBV_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR", "not open to us", "; see whether"},
+		{IBV_WC_REM_OP_ERR, "REM_OP_ERR", ": the peer's device could not", "; see what"},
+		{IBV_WC_RETRY_EXC_ERR, "RETRY_EXC_ERR", "no longer answers", "; ping it"},
+		{IBV_WC_RNR_RETRY_EXC_ERR, "RNR_RETRY_EXC_ERR", "no RECV", "; use a larger"},
+		{IBV_WC_LOC_RDD_VIOL_ERR, "LOC_RDD_VIOL_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_REM_INV_RD_REQ_ERR, "REM_INV_RD_REQ_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_REM_ABORT_ERR, "REM_ABORT_ERR", "gave it up", "; see dmesg there"},
+		{IBV_WC_INV_EECN_ERR, "INV_EECN_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_INV_EEC_STATE_ERR, "INV_EEC_STATE_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_FATAL_ERR, "FATAL_ERR", ": the device has failed", "; see dmesg"},
+		{IBV_WC_RESP_TIMEOUT_ERR, "RESP_TIMEOUT_ERR", ": no answer", "; look at the link"},
+		{IBV_WC_GENERAL_ERR, "GENERAL_ERR", "does not say more", "; look the vendor"},
+		{IBV_WC_TM_ERR, "TM_ERR", ": belongs to", "; suspect"},
+		{IBV_WC_TM_RNDV_INCOMPLETE, "TM_RNDV_INCOMPLETE", ": belongs to", "; suspect"},
+		{99, "unknown status", ": it is none", "; suspect the driver"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool lost = cases[i].status == IBV_WC_RETRY_EXC_ERR ||
+			    cases[i].status == IBV_WC_WR_FLUSH_ERR;
+		int err = lost ? ENOTCONN : EIO;
 		struct pair p;
 
 		open_pair(&p, NULL, "per-io", "half");
@@ -247,10 +286,61 @@ static void a_wr_fails(void **state)
 		assert_int_equal(write_all(&p, 1), 0);
 		assert_int_equal(write_all(&p, 2), 0);
 		fake_run();
-		assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), -cases[i].err);
-		engine_said("RDMA WRITE failed");
-		broken(&p, -cases[i].err, cases[i].words);
+		assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), -err);
+		if (cases[i].status != 99)
+			says_all(&p, cases[i].status, cases[i].name);
+		engine_said(cases[i].cause);
+		engine_said(cases[i].remedy);
+		broken(&p, -err, cases[i].name);
 	}
+}
+
+/* Each status has its line, in the order of the enumeration. */
+static void the_names_are_in_order(void **state)
+{
+	(void)state;
+	for (int i = IBV_WC_LOC_LEN_ERR; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++) {
+		struct rxfer_reason r = rxfer_wc_reason((enum ibv_wc_status)i);
+
+		assert_int_equal(strncmp(rxfer_wc_name((enum ibv_wc_status)i), "IBV_WC_", 7), 0);
+		assert_true(r.cause && *r.cause && r.remedy && *r.remedy);
+	}
+}
+
+/* The CQ hands up the flushed RECV first: the words are of the WR that failed. */
+static void a_flushed_recv_is_seen_first(void **state)
+{
+	struct fake_config config = engine_config();
+	struct rxfer_mem *mem;
+	struct pair p;
+	uint8_t buf[8];
+
+	(void)state;
+	config.cq_order = FAKE_CQ_RQ_FIRST;
+	open_pair(&p, &config, "global", "half");
+	assert_int_equal(rxfer_mem_add(p.e.cdev, buf, sizeof(buf), RXFER_FIXED, &mem), 0);
+	assert_int_equal(rxfer_post_recv(p.e.client, buf, sizeof(buf), 1), 0);
+	fake_live()->fail_wr = (struct fake_fault){1, IBV_WC_REM_OP_ERR};
+	assert_int_equal(write_all(&p, 1), 0);
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), -EIO);
+	broken(&p, -EIO, "RDMA WRITE failed: IBV_WC_REM_OP_ERR");
+}
+
+/* Whatever the status is: that the port is down is known for sure, and explains it. */
+static void a_port_is_down(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, "global", "half");
+	fake_live()->device[0].down = true;
+	fake_live()->fail_wr = (struct fake_fault){1, IBV_WC_RETRY_EXC_ERR};
+	assert_int_equal(write_all(&p, 1), 0);
+	fake_run();
+	assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), -ENOTCONN);
+	engine_said("IBV_WC_RETRY_EXC_ERR");
+	broken(&p, -ENOTCONN, ": port 1 of fake0 is not active; bring its link up");
 }
 
 /* A silent one, behind others: the words are of its own I/O. */
@@ -306,7 +396,8 @@ static void the_peer_says_goodbye(void **state)
 	fake_step();
 	fake_disconnect(p.e.client->id->qp);
 	assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), -ENOTCONN);
-	broken(&p, -ENOTCONN, "closed the connection");
+	broken(&p, -ENOTCONN,
+	       ": the peer closed the connection (disconnected); see what the peer says");
 }
 
 static void the_peer_closes(void **state)
@@ -365,6 +456,9 @@ int main(void)
 		cmocka_unit_test(a_drain_is_refused),
 		cmocka_unit_test(a_recv_is_refused),
 		cmocka_unit_test(a_wr_fails),
+		cmocka_unit_test(the_names_are_in_order),
+		cmocka_unit_test(a_flushed_recv_is_seen_first),
+		cmocka_unit_test(a_port_is_down),
 		cmocka_unit_test(a_silent_read_fails),
 		cmocka_unit_test(a_poll_fails),
 		cmocka_unit_test(a_key_is_wrong),
