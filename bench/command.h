@@ -51,7 +51,4 @@ int with_own_server(const struct opts *o, const struct runtime *runtime, server_
  */
 int check_device(const char *name, struct rxfer_dev_info *info);
 
-/** complain() - one line on stderr. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

@@ -118,6 +118,38 @@ static int recv_all(struct control *c, void *data, size_t n, const struct rxfer_
 
 /* ---- Messages ---- */
 
+static const char *type_name(enum message type)
+{
+	static const char *const names[] = {
+		[MSG_HELLO] = "HELLO",	       [MSG_CONFIG] = "CONFIG", [MSG_READY] = "READY",
+		[MSG_CONNECTED] = "CONNECTED", [MSG_START] = "START",	[MSG_STARTED] = "STARTED",
+		[MSG_STOP] = "STOP",	       [MSG_RESULT] = "RESULT", [MSG_ALIVE] = "ALIVE",
+		[MSG_FAIL] = "FAIL",	       [MSG_BYE] = "BYE",	[MSG_GO] = "GO",
+		[MSG_CLOSED] = "CLOSED",
+	};
+	unsigned int i = type;
+
+	return i < sizeof(names) / sizeof(names[0]) && names[i] ? names[i] : "an unknown type";
+}
+
+#define TRACED_TEXT 600 /* of a message's body; more is cut */
+
+/* A token lets in whoever has it, and traces are sent around: it is not shown. */
+static void trace_message(const struct control *c, const char *what, enum message type,
+			  const json_t *body)
+{
+	json_t *shown = json_copy((json_t *)body);
+	char *text;
+
+	if (json_object_get(shown, "token"))
+		json_object_set_new(shown, "token", json_string("(not shown)"));
+	text = json_dumps(shown, JSON_COMPACT | JSON_ENSURE_ASCII);
+	trace_line(&c->trace, "%s %s %s: %.*s%s", what, c->peer, type_name(type), TRACED_TEXT,
+		   text ? text : "{}", text && strlen(text) > TRACED_TEXT ? " ..." : "");
+	free(text);
+	json_decref(shown);
+}
+
 int control_send(struct control *c, enum message type, json_t *body, const struct rxfer_wait *wait)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : strdup("{}");
@@ -126,6 +158,8 @@ int control_send(struct control *c, enum message type, json_t *body, const struc
 	size_t length;
 	int rc;
 
+	if (c->trace.who)
+		trace_message(c, "to", type, body);
 	json_decref(body);
 	if (!text)
 		goto no_memory;
@@ -206,6 +240,8 @@ static int recv_message(struct control *c, enum message *type, json_t **body,
 	}
 	free(text);
 	*type = ntohs(h.type);
+	if (!rc && c->trace.who)
+		trace_message(c, "from", *type, *body);
 	return rc;
 }
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include "rxfer.h"
+#include "trace.h"
 
 #define CONTROL_VERSION	    1
 #define CONTROL_MAX_PAYLOAD 262144
@@ -36,6 +36,7 @@ struct control {
 	int fd;
 	char peer[128];		      /* for messages: "10.1.2.3" or "the other thread" */
 	struct sockaddr_storage addr; /* of who called us; else empty */
+	struct trace trace;
 };
 
 /** control_send() - one message; takes the reference to @body (NULL: {}). 0 or -errno. */

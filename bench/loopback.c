@@ -32,7 +32,9 @@ static void *server_thread(void *arg)
 	struct loopback *l = arg;
 	struct runtime runtime = {.stop = &never,
 				  .topo = l->runtime->topo,
-				  .clock = l->runtime->clock}; /* it ends when the client says so */
+				  .clock = l->runtime->clock,
+				  .debug = l->runtime->debug,
+				  .deaf = true}; /* it ends when the client says so */
 
 	if (settle(l, 1)) {
 		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
@@ -57,6 +59,7 @@ static int loopback_open(void *arg, struct control *c, const struct rxfer_wait *
 	(void)wait;
 	if (rc)
 		return rc;
+	l->server.trace = trace_of(l->runtime, "server");
 	rc = pthread_create(&l->thread, NULL, server_thread, l);
 	if (rc) {
 		control_close(c);

@@ -115,6 +115,7 @@ static int run(const struct command *c, int argc, char **argv)
 {
 	struct runtime runtime = {.stop = &stop};
 	char error[512];
+	struct cfg cfg;
 	struct opts o;
 	int status;
 
@@ -123,6 +124,8 @@ static int run(const struct command *c, int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	set_up_signals();
+	opts_first(&o, &cfg);
+	runtime.debug = cfg.debug ? rxfer_now() : 0;
 	topo_init(&runtime.topo);
 	if (!o.want_help && (c->id & (CMD_SERVER | CMD_CLIENT | CMD_LOOPBACK)))
 		clock_init(&runtime.clock);

@@ -62,6 +62,7 @@ struct cfg {
 	uint64_t max_sessions; /* server: at once; 0: no limit */
 	uint64_t max_memory;   /* server: bytes of all runs together; 0: as the machine has */
 	bool verify;
+	bool debug; /* trace what the ends tell each other */
 };
 
 enum opt_kind {

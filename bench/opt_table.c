@@ -255,6 +255,8 @@ const struct opt opt_table[] = {
 	  .arg = "FORMAT", .help = "what is written to stdout" },
 	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, REPORTS, .check = output_check,
 	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
+	{ "debug", 0, OPT_FLAG, AT(debug), 0, ENDS | CMD_PROBE,
+	  .help = "trace on stderr what the ends tell each other, and the events of rdma_cm" },
 	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, OPT_PERFTEST, ALL_COMMANDS,
 	  .help = "show this" },
 };

@@ -145,6 +145,7 @@ static int open_session(struct session *s)
 
 	if (rc)
 		return rc;
+	s->control.trace = trace_of(s->p->runtime, "client");
 	rc = session_hello(&s->control, true, &s->peer, &wait);
 	if (rc)
 		s->server->close(s->arg, &s->control);
@@ -166,6 +167,7 @@ static int configure(struct session *s, const uint8_t token[RXFER_TOKEN_BYTES], 
 	watch_init(&s->watch, &s->control, &cfg, s->p->runtime, 1,
 		   rxfer_dev_info(s->p->dev)->software);
 	s->watch.passive = true;
+	watch_device(&s->watch, s->p->dev);
 	wait = watch_wait(&s->watch);
 	rc = control_send(&s->control, MSG_CONFIG, config_to_json(&cfg, token), &wait);
 	if (!rc)

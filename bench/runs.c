@@ -5,7 +5,6 @@
  * sweep.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,17 +34,6 @@ struct sweep {
 	unsigned int left_out; /* rows that have no place in a format */
 	bool warned;
 };
-
-void complain(const char *format, ...)
-{
-	char line[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	fprintf(stderr, "rxfer-bench: %s\n", line); /* in one piece: threads complain, too */
-}
 
 /* ---- Progress ---- */
 
@@ -172,6 +160,7 @@ static int get_session(struct sweep *s)
 	if (rc)
 		return rc;
 	s->connected = true;
+	s->control.trace = trace_of(&s->runtime, "client");
 	rc = session_hello(&s->control, true, &s->peer, &wait);
 	if (rc)
 		disconnect(s);

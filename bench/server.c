@@ -191,6 +191,7 @@ static void welcome(struct server *s)
 
 	if (rc == -EAGAIN || rc == -ECONNABORTED)
 		return; /* it has gone already */
+	c.trace = trace_of(&s->runtime, "server");
 	if (rc)
 		cannot_serve(s, "a caller", rxfer_error());
 	else if (!allow_permits(&s->allow, &c.addr))

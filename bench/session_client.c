@@ -534,6 +534,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 	watch_init(&run->watch, c, cfg, runtime,
 		   (op_takes_recvs(cfg) || cfg->bidir) && peer->same_machine ? 2 : 1,
 		   rxfer_dev_info(run->dev)->software);
+	watch_device(&run->watch, run->dev);
 	rc = conn_possible(cfg, run->dev);
 	if (!rc)
 		rc = set_up(run);
@@ -550,6 +551,7 @@ out:
 		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
 
 		result->status = RESULT_FAILED;
+		rxfer_dev_blame(run->dev, rc);
 		snprintf(result->reason, sizeof(result->reason), "%s", rxfer_error());
 		if (rc != -EREMOTEIO && rc != -ECONNRESET)
 			control_fail(c, &soon);

@@ -106,6 +106,7 @@ static void init_watch(struct served *s)
 		   rxfer_dev_info(s->dev)->software);
 	s->watch.must_hear = true;
 	s->watch.passive = only_listens(s);
+	watch_device(&s->watch, s->dev);
 }
 
 static int make_load(struct served *s)
@@ -482,6 +483,8 @@ static int run_it(struct served *s, const json_t *body)
 		rc = control_reason(s->control, rc);
 	if (!rc && s->load)
 		rc = let_client_leave(s);
+	if (rc)
+		rxfer_dev_blame(s->dev, rc);
 	return give_up(s->control, rc);
 }
 

@@ -28,6 +28,12 @@ void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
 	};
 }
 
+void watch_device(struct watch *w, struct rxfer_dev *dev)
+{
+	w->dev = dev;
+	trace_device(&w->control->trace, w->runtime->deaf, dev);
+}
+
 struct rxfer_wait watch_wait(const struct watch *w)
 {
 	return (struct rxfer_wait){
@@ -50,6 +56,8 @@ static int look(struct watch *w, uint64_t now, bool busy, enum message *type, js
 	struct rxfer_wait wait = watch_wait(w);
 	int rc = control_poll(w->control, type, body, &w->heard, &wait);
 
+	if (w->dev)
+		rxfer_dev_look(w->dev);
 	if (w->runtime->tick)
 		w->runtime->tick(w->runtime->arg);
 	if (rc != -EAGAIN)

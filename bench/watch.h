@@ -18,18 +18,29 @@
  * @stop: becomes non-zero when a signal asks to end
  * @topo: the CPUs it may run on
  * @clock: what I/Os are timed by
+ * @debug: rxfer_now() as traces begin; 0: there are none
+ * @deaf: another end of this process listens to the device
  * @tick: called now and then during a run (NULL: not), for a progress line
  */
 struct runtime {
 	const volatile sig_atomic_t *stop;
 	struct topo topo;
 	struct clock clock;
+	uint64_t debug;
+	bool deaf;
 	void (*tick)(void *arg);
 	void *arg;
 };
 
+/* trace_of() - the trace of an end, for its control connection. */
+static inline struct trace trace_of(const struct runtime *r, const char *who)
+{
+	return (struct trace){r->debug ? who : NULL, r->debug};
+}
+
 struct watch {
 	struct control *control;
+	struct rxfer_dev *dev; /* what it reports is told at each full look; NULL: nobody asks */
 	const struct runtime *runtime;
 	const volatile sig_atomic_t *stop;
 	uint64_t timeout;   /* ns without progress, or without a word from the peer */
@@ -55,6 +66,9 @@ struct watch {
  */
 void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
 		const struct runtime *runtime, unsigned int pollers, bool software);
+
+/** watch_device() - what @dev reports is told, from now on and at each full look. */
+void watch_device(struct watch *w, struct rxfer_dev *dev);
 
 /** watch_wait() - for a blocking call now: the whole timeout from here. */
 struct rxfer_wait watch_wait(const struct watch *w);

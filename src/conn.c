@@ -91,8 +91,10 @@ static int next_event(struct rxfer_dev *dev, const struct rxfer_wait *wait, cons
 					  what);
 		if (poll(p, 2, 20) < 0 && errno != EINTR)
 			return rxfer_fail(errno, "poll: %m");
-		if (p[0].revents & POLLIN && !rdma_get_cm_event(dev->events, ev))
+		if (p[0].revents & POLLIN && !rdma_get_cm_event(dev->events, ev)) {
+			rxfer_dev_trace(dev, *ev);
 			return 0;
+		}
 		if (p[0].revents && errno != EAGAIN)
 			return rxfer_fail(errno, "rdma_get_cm_event: %m");
 		if (p[1].revents) {
@@ -174,8 +176,10 @@ const char *rxfer_conn_ended(struct rxfer_conn *conn)
 {
 	struct rdma_cm_event *ev;
 
-	while (!rdma_get_cm_event(conn->dev->events, &ev))
+	while (!rdma_get_cm_event(conn->dev->events, &ev)) {
+		rxfer_dev_trace(conn->dev, ev);
 		keep_or_drop(conn->dev, ev);
+	}
 	return conn->ended;
 }
 

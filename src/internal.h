@@ -37,6 +37,10 @@ struct rxfer_dev {
 	struct rxfer_mem nowhere; /* holds nothing: what @found is while it is nothing */
 	struct rxfer_dev_counts counts;
 	struct sockaddr_storage addr;
+	struct rxfer_observer observer;
+	char event[192]; /* the latest of the gravest kind that the device reported; "": none */
+	unsigned int event_weight;
+	uint64_t event_at;
 };
 
 /*
@@ -130,7 +134,7 @@ struct rxfer_conn {
 	void *staging;
 };
 
-/* dev.c: the only registrar; counts, and words a lack of locked memory. */
+/* mem.c: the only registrar; counts, and words a lack of locked memory. */
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
@@ -156,6 +160,9 @@ static inline struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void
 		return dev->found;
 	return rxfer_mem_search(dev, addr, len);
 }
+
+/* dev_events.c: for whoever wants to follow; costs nothing where nobody does. */
+void rxfer_dev_trace(const struct rxfer_dev *dev, const struct rdma_cm_event *ev);
 
 /* conn.c: the connection is unusable from here on; the first failure's words stay. Returns
  * conn->broken. */

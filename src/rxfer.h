@@ -103,6 +103,34 @@ struct rxfer_dev_counts {
 };
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev);
 
+/*
+ * struct rxfer_observer - who is told what goes on beside the transfers, a line each.
+ * @event: what the device reports by itself: its port went down, it failed, a queue pair did.
+ * NULL: what it reports stays there for another end. All ends of a process share one list of such
+ * events per device, so each event reaches one of them only.
+ * @trace: rdma_cm's events; NULL: nobody wants to know
+ */
+struct rxfer_observer {
+	void (*event)(void *arg, const char *line);
+	void (*trace)(void *arg, const char *line);
+	void *arg;
+};
+
+/**
+ * rxfer_dev_observe() - from now on. @o is copied. What the device has reported before is told at
+ * once, and explains no failure later.
+ */
+void rxfer_dev_observe(struct rxfer_dev *dev, const struct rxfer_observer *o);
+
+/** rxfer_dev_look() - tell what the device has reported since the last look. Never waits. */
+void rxfer_dev_look(struct rxfer_dev *dev);
+
+/**
+ * rxfer_dev_blame() - a run on @dev failed with @rc: if the device has reported what may be why,
+ * add that to rxfer_error(). Returns @rc. NULL is fine.
+ */
+int rxfer_dev_blame(struct rxfer_dev *dev, int rc);
+
 /* ---- Strategies ---- */
 
 /** rxfer_strategy_name(), _summary() - of the i-th strategy; NULL behind the last. */

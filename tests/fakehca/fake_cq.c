@@ -211,6 +211,7 @@ int ibv_destroy_cq(struct ibv_cq *verbs)
 	}
 	if (cq->channel)
 		cq->channel->users--;
+	fake_async_forget(fake_context(verbs->context), cq, cq->async_unacked);
 	fake_context(verbs->context)->cqs--;
 	fake_object_del(&cq->object);
 out:

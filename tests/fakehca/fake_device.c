@@ -78,8 +78,12 @@ static void make_context(struct fake_context *c, const struct fake_device *confi
 
 void fake_contexts_make(void)
 {
-	for (unsigned int i = 0; i < FAKE_DEVICES; i++)
+	for (unsigned int i = 0; i < FAKE_DEVICES; i++) {
+		fake_async_close(&fake.context[i]);
 		make_context(&fake.context[i], &fake.config.device[i]);
+		if (i < fake.config.devices)
+			fake_async_open(&fake.context[i]);
+	}
 }
 
 /* ---- The list of devices ---- */

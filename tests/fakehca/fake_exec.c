@@ -284,6 +284,8 @@ bool fake_step_locked(void)
 	fake.step++;
 	fake.now += fake.config.step_ns;
 	fake.stats.steps++;
+	if (fake.step == fake.config.event_at)
+		fake_async_raise((enum ibv_event_type)fake.config.event);
 	ran = run_one();
 	waiting = complete_all();
 	return ran || waiting || fake.cqe_order != written;

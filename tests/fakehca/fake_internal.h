@@ -38,6 +38,7 @@ struct fake_context {
 	struct verbs_context verbs;
 	const struct fake_device *config;
 	unsigned int qps, cqs;
+	struct fake_async *async; /* events that wait to be got, in order */
 };
 
 struct fake_pd {
@@ -84,7 +85,7 @@ struct fake_cq {
 	struct fake_comp_channel *channel;
 	struct fake_cqes sq, rq;
 	enum fake_armed armed;
-	unsigned int unacked, users;
+	unsigned int unacked, async_unacked, users;
 };
 
 enum fake_wr_state {
@@ -141,6 +142,7 @@ struct fake_qp {
 	unsigned int access; /* what the peer may do by this QP, whatever the keys say */
 	uint32_t ece_options;
 	uint8_t rnr_retry, rnr_left, sl;
+	unsigned int unacked;	  /* asynchronous events */
 	bool rnr_waiting, halted; /* halted: a WR failed, nothing more is issued */
 	uint64_t rnr_due;
 
@@ -270,6 +272,12 @@ struct fake_context *fake_net_device(const struct sockaddr *addr);
 void fake_contexts_make(void);
 struct fake_context *fake_context(struct ibv_context *context);
 
+/* fake_async.c */
+void fake_async_open(struct fake_context *c);
+void fake_async_close(struct fake_context *c);
+void fake_async_raise(enum ibv_event_type type);
+void fake_async_forget(struct fake_context *c, const void *queue, unsigned int unacked);
+
 /* fake_mr.c */
 void fake_mr_forget_slots(void);
 /* Is [addr, addr + len) open under @key for @pd and all of @access? */
@@ -294,7 +302,8 @@ void fake_qp_cut_off(struct fake_qp *qp);
 
 static inline bool fake_qp_reachable(const struct fake_qp *qp)
 {
-	return qp->peer && !qp->unplugged && qp->peer->verbs.state == IBV_QPS_RTS;
+	return qp->peer && !qp->unplugged && !qp->context->config->down &&
+	       qp->peer->verbs.state == IBV_QPS_RTS;
 }
 
 static inline struct fake_sqe *fake_sqe(const struct fake_qp *qp, uint64_t seq)

@@ -154,6 +154,7 @@ void rdma_destroy_qp(struct rdma_cm_id *verbs)
 	fake_lock();
 	fake_qp_retire_sq(qp, qp->head - 1, false);
 	fake_qp_retire_rq(qp, qp->rq_head - 1);
+	fake_async_forget(qp->context, qp, qp->unacked);
 	fake_cq_forget(qp->send_cq, qp);
 	fake_cq_forget(qp->recv_cq, qp);
 	if (qp->peer) {

@@ -40,7 +40,8 @@
  *	than the other end answers, extensions that it did not agree to
  *	an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any
  *	message (of a length above 2^31 they see what the lower 31 bits say)
- *	waiting for an event that nobody will send
+ *	waiting for an event that nobody will send, or destroying what has events that somebody got
+ *	and did not acknowledge
  *
  * It proves rules. It never produces a figure about strategies.
  */
@@ -106,6 +107,8 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * of a program that polls by a timer do
  * @negative_errno: posts fail with -errno, as some providers' do
  * @post_part:  the @nth post takes @take WRs of its chain and fails with @err
+ * @event, @event_at: what the first device reports by itself (enum ibv_event_type) at that step;
+ * that its port goes down or comes up is then so, too
  * @fail_wr:    the @nth WR that is executed completes with status @err and moves nothing
  */
 struct fake_config {
@@ -120,6 +123,7 @@ struct fake_config {
 	uint32_t sq_extra, sq_real, poll_every;
 	enum fake_cq_order cq_order;
 	bool negative_errno;
+	uint32_t event, event_at;
 	struct {
 		uint32_t nth, take;
 		int err;
@@ -204,6 +208,10 @@ void fake_disconnect(struct ibv_qp *qp);
 
 /** fake_unplug() - the peer of @qp does not answer any more: what is sent fails by retries. */
 void fake_unplug(struct ibv_qp *qp);
+
+/** fake_raise() - the first device reports this by itself, of port 1, or of the oldest QP or its
+ * CQ; nothing where there is none. */
+void fake_raise(enum ibv_event_type type);
 
 /** fake_set_rd_atomic() - READs in flight of @qp, whatever was agreed. */
 void fake_set_rd_atomic(struct ibv_qp *qp, uint32_t rd_atomic);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Memory on a device: declare it, register it, count what is registered, find it again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "reg.h"
+
+static uint64_t whole_pages(const void *addr, size_t len)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t first = (uintptr_t)addr / page, end = ((uintptr_t)addr + len + page - 1) / page;
+
+	return (end - first) * page;
+}
+
+/* What the kernel counts as pinned by this process, the other end of a loopback included. In bytes.
+ */
+static uint64_t pinned_by_process(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %llu", &kib) == 1)
+			break;
+	fclose(f);
+	return kib * 1024;
+}
+
+/* Registration failed: if a limit explains it, name the limit and the remedy. */
+static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
+{
+	struct rlimit limit;
+	double mib = (double)len / 1048576;
+	uint64_t pinned = pinned_by_process();
+
+	if (err == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY && pinned + len > limit.rlim_cur)
+		return rxfer_fail(
+			err,
+			"registering %.2f MiB (%.2f MiB are pinned) exceeds the locked-memory limit of %.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",
+			mib, (double)pinned / 1048576, (double)limit.rlim_cur / 1048576);
+	return rxfer_fail(err, "ibv_reg_mr of %.2f MiB on %s: %s (%llu regions of %u are in use)",
+			  mib, dev->info.name, strerror(err),
+			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr);
+}
+
+int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
+{
+	struct rxfer_dev_counts *c = &dev->counts;
+
+	*mr = ibv_reg_mr(dev->pd, addr, len, access);
+	if (!*mr)
+		return reg_mr_failed(dev, len, errno);
+	c->mr_total++;
+	c->mr_now++;
+	if (c->mr_peak < c->mr_now)
+		c->mr_peak = c->mr_now;
+	c->pinned_now += whole_pages(addr, len);
+	if (c->pinned_peak < c->pinned_now)
+		c->pinned_peak = c->pinned_now;
+	return 0;
+}
+
+int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
+{
+	uint64_t pinned = whole_pages(mr->addr, mr->length);
+	int err = ibv_dereg_mr(mr);
+
+	if (err)
+		return rxfer_fail(err, "ibv_dereg_mr on %s: %s", dev->info.name,
+				  strerror(abs(err)));
+	dev->counts.mr_now--;
+	dev->counts.pinned_now -= pinned;
+	return 0;
+}
+
+static int mem_register(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (mem->rights == RXFER_LOCAL)
+		return dev->reg->mem_add(dev, mem);
+	if (mem->rights & RXFER_PEER_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (mem->rights & RXFER_PEER_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	return rxfer_dev_reg_mr(dev, mem->base, mem->len, access, &mem->mr);
+}
+
+int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
+		  struct rxfer_mem **out)
+{
+	struct rxfer_mem *mem = calloc(1, sizeof(*mem));
+	int rc;
+
+	if (!mem)
+		return rxfer_fail(ENOMEM, "out of memory");
+	*mem = (struct rxfer_mem){
+		.dev = dev, .base = base, .end = (char *)base + len, .len = len, .rights = rights};
+	rc = mem_register(dev, mem);
+	if (rc) {
+		free(mem);
+		return rc;
+	}
+	mem->lkey = mem->mr ? mem->mr->lkey : 0;
+	mem->next = dev->mems;
+	dev->mems = mem;
+	*out = mem;
+	return 0;
+}
+
+void rxfer_mem_del(struct rxfer_mem *mem)
+{
+	struct rxfer_mem **p;
+
+	if (!mem)
+		return;
+	for (p = &mem->dev->mems; *p != mem; p = &(*p)->next)
+		;
+	*p = mem->next;
+	mem->dev->generation++;
+	if (mem->dev->found == mem)
+		mem->dev->found = &mem->dev->nowhere;
+	if (mem->rights == RXFER_LOCAL)
+		mem->dev->reg->mem_del(mem->dev, mem);
+	else
+		rxfer_dev_dereg_mr(mem->dev, mem->mr);
+	free(mem);
+}
+
+uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)
+{
+	return mem->mr ? mem->mr->rkey : 0;
+}
+
+struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len)
+{
+	for (struct rxfer_mem *m = dev->mems; m; m = m->next)
+		if (rxfer_mem_contains(m, addr, len))
+			return dev->found = m;
+	return NULL;
+}
