@@ -93,6 +93,15 @@ static const char *port_state(enum ibv_port_state state)
 	}
 }
 
+/* As numbered by the InfiniBand specification; verbs.h has no names for them. */
+static const char *phys_state(uint8_t state)
+{
+	static const char *const names[] = {NULL,	"asleep",  "polling",	  "disabled",
+					    "training", "link up", "in recovery", "in a test"};
+
+	return state < sizeof(names) / sizeof(names[0]) && names[state] ? names[state] : "";
+}
+
 static void read_port(struct ibv_context *verbs, struct rxfer_dev_info *info, uint8_t number)
 {
 	struct ibv_port_attr port;
@@ -104,7 +113,9 @@ static void read_port(struct ibv_context *verbs, struct rxfer_dev_info *info, ui
 	}
 	snprintf(info->state, sizeof(info->state), "%s", port_state(port.state));
 	info->active = port.state == IBV_PORT_ACTIVE;
+	snprintf(info->phys, sizeof(info->phys), "%s", phys_state(port.phys_state));
 	info->mtu = 128u << port.active_mtu;
+	info->max_mtu = 128u << port.max_mtu;
 	info->max_msg_size = port.max_msg_sz;
 	if (verbs->device->transport_type == IBV_TRANSPORT_IWARP)
 		strcpy(info->transport, "iWARP");
@@ -202,7 +213,13 @@ static int find_addrs(struct ibv_context **verbs, struct rxfer_dev_info *info,
 	char name[64];
 	uint8_t port;
 
-	if (!events || getifaddrs(&all)) {
+	if (!events) {
+		rc = rxfer_fail(
+			errno,
+			"rdma_cm cannot be used: /dev/infiniband/rdma_cm: %m: load rdma_ucm, and let this user open it");
+		goto out;
+	}
+	if (getifaddrs(&all)) {
 		rc = rxfer_fail(errno, "looking for the devices' IP addresses: %m");
 		goto out;
 	}
@@ -269,6 +286,7 @@ int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n)
 	if (!rc) {
 		free(addr);
 		*n = count;
+		rc = rxfer_dev_add_closed(list, n);
 	}
 	if (all)
 		rdma_free_devices(all);
@@ -320,8 +338,9 @@ static int unknown_device(const char *name, const struct rxfer_dev_info *info, u
 			  near ? "; did you mean " : "", near ? near : "", all);
 }
 
-/* Which of the devices: the one of that name, or the first that is active and has an address. */
-static int choose(const char *name, const struct rxfer_dev_info *info, unsigned int n)
+/* Which of the devices: the one of that name, or the first that is active and has an address.
+ * @idle: a device of that name need be neither. */
+static int choose(const char *name, bool idle, const struct rxfer_dev_info *info, unsigned int n)
 {
 	unsigned int i;
 
@@ -338,6 +357,8 @@ static int choose(const char *name, const struct rxfer_dev_info *info, unsigned 
 			ENODEV,
 			"none of the %u RDMA devices is active and has an IP address: bring a link up, give its interface an address; see rxfer-bench devices",
 			n);
+	if (idle)
+		return (int)i;
 	if (!info[i].active)
 		return rxfer_fail(ENODEV,
 				  "device %s is not active (port %u is %s): bring its link up",
@@ -350,7 +371,7 @@ static int choose(const char *name, const struct rxfer_dev_info *info, unsigned 
 	return (int)i;
 }
 
-static int open_chosen(struct rxfer_dev *dev, const char *name)
+static int open_chosen(struct rxfer_dev *dev, const char *name, bool idle)
 {
 	struct rxfer_dev_info *info;
 	struct sockaddr_storage *addr;
@@ -363,7 +384,7 @@ static int open_chosen(struct rxfer_dev *dev, const char *name)
 	i = describe(dev->all, n, &info, &addr);
 	if (i < 0)
 		return i;
-	i = choose(name, info, n);
+	i = choose(name, idle, info, n);
 	if (i >= 0) {
 		dev->info = info[i];
 		dev->addr = addr[i];
@@ -374,7 +395,7 @@ static int open_chosen(struct rxfer_dev *dev, const char *name)
 	return i < 0 ? i : 0;
 }
 
-int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **out)
+static int open_dev(const char *name, const char *strategy, bool idle, struct rxfer_dev **out)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
 	struct rxfer_dev *dev;
@@ -388,7 +409,7 @@ int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **ou
 	dev->reg = reg;
 	dev->found = &dev->nowhere;
 	dev->generation = 1;
-	rc = open_chosen(dev, name);
+	rc = open_chosen(dev, name, idle);
 	if (rc)
 		goto fail;
 	rc = reg->supported(dev);
@@ -413,6 +434,16 @@ int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **ou
 fail:
 	rxfer_dev_close(dev);
 	return rc;
+}
+
+int rxfer_dev_open(const char *name, const char *strategy, struct rxfer_dev **out)
+{
+	return open_dev(name, strategy, false, out);
+}
+
+int rxfer_dev_open_idle(const char *name, const char *strategy, struct rxfer_dev **out)
+{
+	return open_dev(name, strategy, true, out);
 }
 
 void rxfer_dev_close(struct rxfer_dev *dev)

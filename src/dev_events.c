@@ -14,7 +14,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include "internal.h"
@@ -140,13 +140,20 @@ void rxfer_dev_observe(struct rxfer_dev *dev, const struct rxfer_observer *o)
 	dev->event_weight = SILENT;
 }
 
+/* A WR may fail before the device says why: seen on rxe, whose link is down before its port is. */
+#define BLAME_MS 200
+
 int rxfer_dev_blame(struct rxfer_dev *dev, int rc)
 {
+	struct pollfd p = {.events = POLLIN};
 	char before[512];
 
-	if (!dev)
+	if (!dev || !dev->observer.event)
 		return rc;
 	rxfer_dev_look(dev);
+	p.fd = dev->verbs->async_fd;
+	if (rc == -EIO && !dev->event[0] && poll(&p, 1, BLAME_MS) > 0)
+		rxfer_dev_look(dev);
 	if (!dev->event[0])
 		return rc;
 	snprintf(before, sizeof(before), "%s", rxfer_error());

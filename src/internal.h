@@ -134,6 +134,12 @@ struct rxfer_conn {
 	void *staging;
 };
 
+/* dev.c: as rxfer_dev_open(), also where its port is not active or has no address. */
+int rxfer_dev_open_idle(const char *name, const char *strategy, struct rxfer_dev **out);
+
+/* survey.c: add the devices that librdmacm has not opened, with the reason. */
+int rxfer_dev_add_closed(struct rxfer_dev_info **list, unsigned int *n);
+
 /* mem.c: the only registrar; counts, and words a lack of locked memory. */
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);

@@ -40,8 +40,10 @@ static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
 	double mib = (double)len / 1048576;
 	uint64_t pinned = pinned_by_process();
 
-	if (err == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
-	    limit.rlim_cur != RLIM_INFINITY && pinned + len > limit.rlim_cur)
+	bool by_limit = err == ENOMEM || err == EPERM; /* EPERM: the limit is 0 */
+
+	if (by_limit && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    pinned + len > limit.rlim_cur)
 		return rxfer_fail(
 			err,
 			"registering %.2f MiB (%.2f MiB are pinned) exceeds the locked-memory limit of %.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",

@@ -55,23 +55,42 @@ struct rxfer_dev_info {
 	char fw[64];	    /* firmware version */
 	char transport[16]; /* "RoCE", "IB", "iWARP" */
 	char netdev[32];
-	char addr[64];	/* the IP address that rdma_cm reaches it by */
-	uint8_t port;	/* the one that addr belongs to; 1 where there is none */
-	char state[32]; /* of that port: "active", "down", ... */
+	char addr[64];	   /* the IP address that rdma_cm reaches it by */
+	uint8_t port;	   /* the one that addr belongs to; 1 where there is none */
+	char state[32];	   /* of that port: "active", "down", ... */
+	char phys[24];	   /* its physical state: "link up", "polling", ... */
+	char trouble[256]; /* not empty: it could not be opened, and nothing else is known */
 	bool active;
-	bool software; /* no hardware behind it */
-	int numa_node; /* -1: unknown */
-	uint32_t mtu;  /* bytes */
+	bool software;	       /* no hardware behind it */
+	int numa_node;	       /* -1: unknown */
+	uint32_t mtu, max_mtu; /* bytes */
 	uint32_t max_qp, max_qp_wr, max_cq, max_cqe, max_sge, max_sge_rd, max_mr, max_mw;
 	uint32_t max_rd_atomic;
 	uint64_t max_msg_size, max_mr_size;
 };
 
 /**
- * rxfer_dev_list() - all RDMA devices of this machine. @list is freed by free(); no device: 0 and
- * *n = 0.
+ * rxfer_dev_list() - all RDMA devices of this machine, also those that cannot be opened. @list is
+ * freed by free(); no device: 0 and *n = 0.
  */
 int rxfer_dev_list(struct rxfer_dev_info **list, unsigned int *n);
+
+/**
+ * rxfer_dev_try() - does this strategy work on that device? Found out by registering a page as the
+ * strategy does; its port need not be active. 0, or -errno and rxfer_error() is the reason.
+ */
+int rxfer_dev_try(const char *name, const char *strategy);
+
+/* struct rxfer_gid - an entry of a device's GID table that is set. */
+struct rxfer_gid {
+	uint8_t port;
+	uint32_t index;
+	char type[16]; /* "IB", "RoCE v1", "RoCE v2", "iWARP" */
+	char addr[64]; /* as IPv6; IPv4 where it is one */
+};
+
+/** rxfer_dev_gids() - the entries that are set. @gids is freed by free(). 0 or -errno. */
+int rxfer_dev_gids(const char *name, struct rxfer_gid **gids, unsigned int *n);
 
 struct rxfer_dev;
 struct rxfer_conn;
@@ -127,7 +146,8 @@ void rxfer_dev_look(struct rxfer_dev *dev);
 
 /**
  * rxfer_dev_blame() - a run on @dev failed with @rc: if the device has reported what may be why,
- * add that to rxfer_error(). Returns @rc. NULL is fine.
+ * add that to rxfer_error(). Waits a moment for it where a completion failed (-EIO). Returns @rc.
+ * NULL is fine.
  */
 int rxfer_dev_blame(struct rxfer_dev *dev, int rc);
 

@@ -62,6 +62,76 @@ said() {
 	done
 }
 
+# line LABEL PATTERN: the paragraph behind that label matches, its lines joined.
+line() {
+	awk -v "label=$1" 'substr($0, 3, 1) != " " { on = 0 } index($0, "  " label " ") == 1 { on = 1 }
+		on { sub(/^ +/, " "); text = text $0 } END { print text }' "$out_file" >"$BATS_TEST_TMPDIR/line"
+	grep -qE -- "$2" "$BATS_TEST_TMPDIR/line" || fail "$1 is not: $2" "$(<"$BATS_TEST_TMPDIR/line")"
+}
+
+narrow() {
+	[[ $(awk 'length > 100' "$out_file") == '' ]] || fail "a line is above 100 columns"
+}
+
+@test "devices: what each is, its port, limits, GIDs with their addresses, strategies tried" {
+	bench devices
+	ended 0
+	narrow
+	[[ $out == fake0$'\n'* ]]
+	line device 'RoCE, driver fake .software RDMA., firmware double, NUMA node unknown$'
+	line 'port 1' ' active .link up., MTU 1024 of 4096, interface net0, address 10.86.0.1$'
+	line limits 'max_qp 1024, max_qp_wr 16384, max_cq 65536, .*max_sge_rd 30, max_rd_atomic 16, .*max_msg_sz 1073741824$'
+	line GIDs '0 +RoCE v1 +fe80::86:1 2 +RoCE v1 +10.86.0.1 3 +RoCE v2 +10.86.0.1$'
+	line strategies ' global: yes multi-wr: yes per-io: yes$'
+	[[ $out != *'  runs '* && $out != *'  trouble '* ]]
+	FAKEHCA=devices=3 bench devices
+	ended 0
+	[[ $(grep -c '^fake' "$out_file") == 3 && $(grep -c '10.86.0.3$' "$out_file") == 3 ]] || fail "not three"
+	FAKEHCA=devices=3 bench devices -d fake1
+	ended 0
+	[[ $(grep -c '^fake' "$out_file") == 1 ]] && line 'port 1' 'net1, address 10.86.0.2'
+}
+
+@test "devices: what is down is told, and its strategies are tried all the same" {
+	FAKEHCA=iwarp=1,down=1 bench devices
+	ended 0
+	line device 'iWARP'
+	line 'port 1' ' down .disabled.'
+	line GIDs ' 0 +iWARP +fe80'
+	line strategies ' global: yes multi-wr: yes per-io: yes$'
+	line runs ' no: its port is not active'
+	FAKEHCA=infiniband=1 bench devices
+	line device ' IB, '
+	line GIDs ' 0 +IB +fe80'
+}
+
+@test "devices: a strategy that fails when it is tried: no, and why; the others are not touched" {
+	local i names=(global multi-wr per-io)
+	export FAKEHCA_STATS=$BATS_TEST_TMPDIR/stats
+	for i in 0 1 2; do
+		FAKEHCA=fail_reg_mr=$((i + 1)),fail_reg_mr_with=95 bench devices
+		ended 0
+		narrow
+		line strategies "${names[i]}: no: ibv_reg_mr of 0.00 MiB on fake0: Operation not supported"
+		[[ $(grep -o ': yes' "$out_file" | wc -l) == 2 ]] || fail "not two that work"
+	done
+	bench devices
+	grep -qx reg_mr=3 "$FAKEHCA_STATS" && grep -qx dereg_mr=3 "$FAKEHCA_STATS"
+}
+
+@test "devices: one that cannot be opened: why, and what to do; the others are told of" {
+	FAKEHCA=closed=13,devices=2 bench devices
+	ended 0
+	narrow
+	line trouble 'cannot be opened: Permission denied: run as root, or let this user open /dev/infiniband/uverbs'
+	[[ $out == fake1$'\n'*10.86.0.2*fake0$'\n'* ]] || fail "not both"
+	FAKEHCA=closed=2 bench devices
+	ended 0
+	line trouble 'No such file or directory: load ib_uverbs'
+	FAKEHCA=closed=5 bench devices -d fake0
+	line trouble 'see dmesg$'
+}
+
 # message WHO DIRECTION TYPE: one such line at least, with its time.
 message() {
 	grep -qE "^rxfer-bench: debug: [0-9]+\.[0-9]{6} $1: $2 [^:]*$3: \{" "$err_file" || fail "$1 did not tell: $2 $3"

@@ -5,8 +5,10 @@
  * acknowledged.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "fakehca/engine.h"
 
 struct ends {
@@ -131,6 +133,32 @@ static void the_last_word_is_heard(void **state)
 	engine_close(&s.e);
 }
 
+static void *raise_later(void *arg)
+{
+	(void)arg;
+	usleep(20000);
+	fake_raise(IBV_EVENT_PORT_ERR);
+	return NULL;
+}
+
+/* A WR fails, and only then the device says that its port is down. */
+static void a_moment_later_is_heard_too(void **state)
+{
+	pthread_t thread;
+	struct ends s;
+
+	(void)state;
+	open_ends(&s);
+	observe(&s, s.e.cdev);
+	assert_int_equal(pthread_create(&thread, NULL, raise_later, NULL), 0);
+	rxfer_fail(EIO, "the failure");
+	assert_int_equal(rxfer_dev_blame(s.e.cdev, -EIO), -EIO);
+	engine_said("the failure; ");
+	engine_said("went down");
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	engine_close(&s.e);
+}
+
 /* That the port came back, or changed its addresses, does not explain what its fall did. */
 static void the_gravest_is_blamed(void **state)
 {
@@ -226,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_event_has_words),
 		cmocka_unit_test(the_last_word_is_heard),
+		cmocka_unit_test(a_moment_later_is_heard_too),
 		cmocka_unit_test(the_gravest_is_blamed),
 		cmocka_unit_test(what_was_before_is_told_and_not_blamed),
 		cmocka_unit_test(another_ends_queue_is_told_of_and_not_blamed),

@@ -38,6 +38,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 	fake_lock();
 	d = fake_context(context)->config;
 	all.state = d->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+	all.phys_state = d->down ? 3 : 5;
 	all.max_mtu = IBV_MTU_4096;
 	all.active_mtu = mtu_code(d->mtu);
 	all.max_msg_sz = d->max_msg_size;
@@ -101,14 +102,16 @@ static void release_list(struct fake_object *object)
 struct ibv_context **rdma_get_devices(int *n)
 {
 	struct device_list *list = calloc(1, sizeof(*list));
+	int count = 0;
 
 	if (!list)
 		return NULL;
 	fake_lock();
 	for (unsigned int i = 0; i < fake.config.devices; i++)
-		list->at[i] = &fake.context[i].verbs.context;
+		if (!fake.config.device[i].closed)
+			list->at[count++] = &fake.context[i].verbs.context;
 	if (n)
-		*n = (int)fake.config.devices;
+		*n = count;
 	fake_object_add(&list->object, FAKE_DEVICE_LIST, release_list);
 	fake_unlock();
 	return list->at;
@@ -119,6 +122,83 @@ void rdma_free_devices(struct ibv_context **list)
 	fake_lock();
 	fake_object_del(&((struct device_list *)(void *)list)->object);
 	fake_unlock();
+}
+
+/* libibverbs' own list has those that cannot be opened, too. */
+struct ibv_device **ibv_get_device_list(int *n)
+{
+	struct ibv_device **list = calloc(FAKE_DEVICES + 1, sizeof(*list));
+
+	if (!list)
+		return NULL;
+	fake_lock();
+	for (unsigned int i = 0; i < fake.config.devices; i++)
+		list[i] = &fake.context[i].device;
+	if (n)
+		*n = (int)fake.config.devices;
+	fake_unlock();
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+static struct fake_context *context_of(const struct ibv_device *device)
+{
+	unsigned int i = 0;
+
+	while (&fake.context[i].device != device)
+		i++;
+	return &fake.context[i];
+}
+
+/* The one context that there is of each; librdmacm has it open already. */
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct fake_context *c = context_of(device);
+
+	if (c->config->closed) {
+		errno = (int)c->config->closed;
+		return NULL;
+	}
+	return &c->verbs.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	(void)context;
+	return 0;
+}
+
+/* Its address, as RoCE v1 and v2; before it a link-local one. iWARP has its hardware's. */
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			     uint32_t flags, size_t entry_size)
+{
+	const struct fake_device *d = fake_context(context)->config;
+	enum ibv_gid_type v1 = d->iwarp || d->infiniband ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V1;
+	struct sockaddr_storage addr;
+	ssize_t n = 0;
+
+	if (flags || max < 3 || entry_size != sizeof(*entries))
+		return -EINVAL;
+	memset(entries, 0, 3 * sizeof(*entries));
+	inet_pton(AF_INET6, "fe80::86:1", entries[n].gid.raw);
+	entries[n] = (struct ibv_gid_entry){
+		.gid = entries[n].gid, .gid_index = 0, .port_num = 1, .gid_type = v1};
+	n++;
+	fake_net_address(d, &addr);
+	if (d->iwarp || d->infiniband || addr.ss_family != AF_INET)
+		return n;
+	for (unsigned int i = 2; i <= 3; i++, n++) {
+		memset(entries[n].gid.raw + 10, 0xff, 2);
+		memcpy(entries[n].gid.raw + 12, &((struct sockaddr_in *)&addr)->sin_addr, 4);
+		entries[n].gid_index = i;
+		entries[n].port_num = 1;
+		entries[n].gid_type = i == 2 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+	}
+	return n;
 }
 
 const char *ibv_get_device_name(struct ibv_device *device)

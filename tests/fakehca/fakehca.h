@@ -62,6 +62,7 @@
  * first to send
  * @infiniband: its link layer, instead of Ethernet
  * @down:  the port is
+ * @closed: nobody may open it: the errno value that says why; 0: it is open
  * @sq_room: send entries that a QP really gets; more are refused with ENOMEM, whatever @max_qp_wr
  * promised (0: no such lie)
  * @sl_told: the bits of a QP's service level that ibv_query_qp() tells; many RoCE drivers tell none
@@ -71,7 +72,8 @@ struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
 	bool iwarp, infiniband, down;
-	uint32_t mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic, max_mr;
+	uint32_t closed, mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic,
+		max_mr;
 	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
 	uint32_t ece_vendor, ece_options;
 };

@@ -87,7 +87,7 @@ header+=,cpu,mem_node,mem_huge_pct,peer_cpu,peer_mem_node
 @test "devices: what there is, and what it can" {
 	bench devices
 	ended 0
-	[[ $out == *"$DEVICE "*rxe*RoCE*active*"$HOST"* ]] || fail "the device is not told of"
+	[[ $out == *"$DEVICE"$'\n'*RoCE*rxe*active*"$HOST"* ]] || fail "the device is not told of"
 	[[ $out == *global*multi-wr*per-io* ]] || fail "the strategies are not told of"
 	bench devices -d "$DEVICE"
 	ended 0
