@@ -152,7 +152,7 @@ int rxfer_dev_blame(struct rxfer_dev *dev, int rc)
 		return rc;
 	rxfer_dev_look(dev);
 	p.fd = dev->verbs->async_fd;
-	if (rc == -EIO && !dev->event[0] && poll(&p, 1, BLAME_MS) > 0)
+	if ((rc == -EIO || rc == -ENOTCONN) && !dev->event[0] && poll(&p, 1, BLAME_MS) > 0)
 		rxfer_dev_look(dev);
 	if (!dev->event[0])
 		return rc;

@@ -146,8 +146,8 @@ void rxfer_dev_look(struct rxfer_dev *dev);
 
 /**
  * rxfer_dev_blame() - a run on @dev failed with @rc: if the device has reported what may be why,
- * add that to rxfer_error(). Waits a moment for it where a completion failed (-EIO). Returns @rc.
- * NULL is fine.
+ * add that to rxfer_error(). Waits a moment for it where a completion failed (-EIO, -ENOTCONN).
+ * Returns @rc. NULL is fine.
  */
 int rxfer_dev_blame(struct rxfer_dev *dev, int rc);
 
