@@ -39,6 +39,7 @@ PROBE
 setup_file() {
 	export GUEST=$BATS_FILE_TMPDIR
 	write_probe
+	write_node
 	mkdir "$GUEST/out, put" "$GUEST/work dir"
 	cd "$GUEST/work dir" || return
 	OUT_DIR="$GUEST/out, put" RXFER_WORD="a 'b' \"c\" \$d" SECRET=x "$vm" --smp 2 -- \
@@ -48,6 +49,23 @@ setup_file() {
 	"$vm" --repeatable -- bash -c 'cat /proc/cmdline; nproc; ls /sys/class/infiniband' \
 		>"$GUEST/repeatable" 2>&1 3>&- &
 	wait
+	"$vm" --nodes 2 -- bash "$GUEST/node" >"$GUEST/nodes" 2>"$GUEST/nodes.err" || echo $? >"$GUEST/nodes.status"
+}
+
+# What both nodes run: each finds the other's RDMA address through the cable, and says so.
+write_node() {
+	cat >"$GUEST/node" <<'NODE'
+rping -s -a "10.77.0.$((RXFER_NODE + 1))" -C 3 >/dev/null &
+sleep 1
+for i in {1..20}; do
+	! rping -c -a "10.77.0.$((2 - RXFER_NODE))" -C 3 >/dev/null || { echo "reached the other"; break; }
+	sleep 0.5
+done
+wait
+echo "address: $(ip -br -4 addr show vrxe0 | awk '{ print $3 }')"
+echo "$RXFER_NODE on stderr" >&2
+exit $((5 - RXFER_NODE))
+NODE
 }
 
 # A line of what the first guest said: "word: value".
@@ -167,6 +185,27 @@ nothing_stays() {
 	grep -qx rxe0 "$GUEST/repeatable"
 }
 
+@test "--nodes 2: two guests reach each other, say which they are, and the worse status comes back" {
+	local node
+	cat "$GUEST/nodes" "$GUEST/nodes.err"
+	for node in 0 1; do
+		grep -qx "$node: reached the other" "$GUEST/nodes"
+		grep -qx "$node: address: 10.77.0.$((node + 1))/24" "$GUEST/nodes"
+		grep -qx "$node: $node on stderr" "$GUEST/nodes.err"
+	done
+	[ "$(cat "$GUEST/nodes.status")" -eq 5 ]
+}
+
+@test "--nodes 2: where one crashes the other does not go on alone, and nothing stays" {
+	TMPDIR=$BATS_TEST_TMPDIR run "$vm" --nodes 2 --timeout 90 -- \
+		bash -c '((RXFER_NODE == 0)) || echo o >/proc/sysrq-trigger; sleep 100'
+	echo "$output"
+	[ "$status" -eq 125 ]
+	[[ $output == *'rxe-vm: node 1: the guest ended without a status'* ]]
+	[[ $output != *'node 0: '* ]]
+	nothing_stays
+}
+
 @test "output streams; at SIGINT the guest ends at once, and nothing stays" {
 	start -- bash -c 'echo started; sleep 100'
 	wait_for_line started
@@ -234,7 +273,7 @@ nothing_stays() {
 @test "wrong usage: 125 and one line" {
 	local words
 	for words in '' '--smp 0 -- true' '--mem x -- true' '--timeout' '--nonsense -- true' \
-		'--repeatable --smp 2 -- true'; do
+		'--repeatable --smp 2 -- true' '--nodes 3 -- true' '--nodes 2 --iwarp -- true'; do
 		# shellcheck disable=SC2086 # words they are
 		run "$vm" $words
 		echo "$words: $output"
