@@ -333,6 +333,7 @@ static int run_phase(struct run *run, uint64_t ios, uint64_t duration, struct lo
 	json_t *body;
 	int rc = 0;
 
+	run->watch.heard = rxfer_now(); /* its answer, just now */
 	direct_begin(run->load, ios, duration, out);
 	while (!rc && !direct_finished(run->load))
 		rc = one_pass(run, direct_waits(run->load), &type, &body);
@@ -450,9 +451,9 @@ static int drive(struct run *run)
 	json_t *body;
 	int rc, cpu;
 
-	/* A NIC serves the memory of a process that is stopped, but its load is none. */
+	/* A NIC serves the memory of a process that is stopped; its load, its result are none. */
 	run->watch.heard = rxfer_now();
-	run->watch.must_hear = cfg->bidir;
+	run->watch.must_hear = true;
 	rc = phase(run, cfg->warmup, 0, NULL);
 	if (!rc && *run->runtime->stop)
 		rc = rxfer_fail(EINTR, "interrupted before the timed part");

@@ -294,13 +294,21 @@ static int told(struct served *s, enum message type, json_t *body, enum message 
 	return rc;
 }
 
+/* How long to sleep where there is nothing to do but to say that we are alive, in good time. */
+static int nap_ms(const struct served *s)
+{
+	uint64_t ms = s->cfg.timeout_ns / 4000000;
+
+	return ms < 100 ? (int)ms : 100;
+}
+
 /* Give the CPU away while nothing comes: READ and WRITE need none of it here. */
 static int rest(struct served *s, int did)
 {
 	struct pollfd p = {.fd = s->control->fd, .events = POLLIN};
 
 	if (only_listens(s))
-		poll(&p, 1, 100);
+		poll(&p, 1, nap_ms(s));
 	else if (s->load)
 		return direct_rest(s->load, did);
 	else if (did == 0 && s->watch.sleep)

@@ -58,13 +58,6 @@ address_is_back() {
 	"$RXFER_BENCH" devices | grep -q "$HOST"
 }
 
-@test "a port that is in use" {
-	serve
-	bench server -d "$DEVICE" -p "$PORT"
-	refused 1 "$PORT" 'in use' '--port'
-	serving
-}
-
 @test "no server there" {
 	client
 	refused 1 "$HOST" "$PORT" 'refused' 'server'

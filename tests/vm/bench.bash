@@ -161,10 +161,11 @@ client() {
 	bench client -d "$DEVICE" -p "$PORT" "$@" "$HOST"
 }
 
-# server_ends: SIGTERM, and it ends with status 0 in time, having said nothing on stdout.
+# server_ends [SIGNAL]: SIGTERM, if not another, and it ends with status 0 in time, having said nothing
+# on stdout.
 server_ends() {
 	local rc=0
-	kill -TERM "$server"
+	kill -"${1-TERM}" "$server"
 	wait_until 10 gone "$server" || return 1
 	wait "$server" || rc=$?
 	server=''
