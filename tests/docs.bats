@@ -162,6 +162,13 @@ items_of_man() {
 	same commands "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
 }
 
+@test "the faults of the man page are the tests of faults (else: scripts/fault-table --write)" {
+	"$top/scripts/fault-table" >"$BATS_TEST_TMPDIR/tests"
+	section FAULTS | sed -n '/scripts.fault-table/,/to here/{/^\.\\"/d;p}' >"$BATS_TEST_TMPDIR/man"
+	(($(grep -c '^\.It ' "$BATS_TEST_TMPDIR/tests") >= 30))
+	same faults "$BATS_TEST_TMPDIR/tests" "$BATS_TEST_TMPDIR/man"
+}
+
 # What completion offers behind the words LINE of a command line, one a line.
 completed() {
 	bash -c '. "$1" && COMP_LINE=$2 COMP_POINT=${#2}; _rxfer_bench; printf "%s\n" "${COMPREPLY[@]}"' \
