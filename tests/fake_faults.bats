@@ -76,9 +76,9 @@ mid_second() {
 	for strategy in global multi-wr per-io; do
 		nth=$(mid_second sqes --op write --frags 2 --strategy $strategy)
 		FAKEHCA=fail_wr=$nth,fail_wr_with=10 sweep --op write --frags 2 --strategy $strategy
-		second_failed 'RDMA WRITE failed: remote access error' 'key revoked, or out of bounds'
+		second_failed 'RDMA WRITE failed: IBV_WC_REM_ACCESS_ERR .remote access error' 'key or bounds'
 		FAKEHCA=fail_wr=$nth,fail_wr_with=4 sweep --op write --frags 2 --strategy $strategy
-		second_failed 'RDMA WRITE failed: local protection error' 'our own memory is not registered'
+		second_failed 'RDMA WRITE failed: IBV_WC_LOC_PROT_ERR .local protection error' 'our own memory is not registered'
 	done
 }
 
