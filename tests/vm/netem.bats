@@ -75,7 +75,7 @@ met() {
 	found cut
 	complained 1 'run 1 of 1' '--timeout|nothing heard|no longer answers|no answer'
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") != ""'
-	grep -Eq 'session ended: .*(nothing heard|no longer answers|closed)' "$dir/server.err"
+	grep -Eq '(failed|ended after .*): .*(nothing heard|no longer answers|closed)' "$dir/server.err"
 	all_well after
 }
 
@@ -84,5 +84,5 @@ met() {
 	cat "$dir/server.err" "$dir/left"
 	[[ $(<"$dir/left") == *' cq 1 qp 1 cm_id 0 mr 0 '* ]]
 	[[ $(<"$dir/server.status") == 0 ]]
-	(($(grep -c ': 3 runs' "$dir/server.err") >= 2)) # before, and after
+	(($(grep -c 'ends after 3 runs' "$dir/server.err") >= 2)) # before, and after
 }
