@@ -541,6 +541,8 @@ static enum outcome run(struct sim *s, struct prop *p, uint64_t seed, bool rule_
 		all_is_back(s);
 		completions_are_as_asked(s);
 	}
+	for (uint32_t k = 0; k < MAX_SLOTS; k++) /* of a dead-lock's */
+		rxfer_unprepare(s->slot[k].prepared);
 	PROP_CHECK(p, fake_violations() == 0);
 	engine_close(&s->e);
 	return outcome;

@@ -87,7 +87,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 
 @test "--rd-atomic: so many READs in flight, and what they brought verified" {
 	loop 4 --op read --rd-atomic 0,1,4,16 -s 9000 --frags 3 --depth 24 -n 60 --verify
-	rows "$out_file" 4 "$asked"' ? f("rd_atomic") == '"$asked"' : f("rd_atomic") > 16'
+	rows "$out_file" 4 "$asked"' ? f("rd_atomic") == '"$asked"' : f("rd_atomic") >= 16'
 	bench loopback -d "$DEVICE" --rd-atomic 255 -n 5 --format csv
 	complained 1 '--rd-atomic 255 is more than '"$DEVICE"' has' 'max_qp_rd_atom' 'or less'
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /max_qp_rd_atom/'
