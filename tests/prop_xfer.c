@@ -197,10 +197,9 @@ static int post_prepared(struct sim *s, struct slot *slot)
 	int rc = rxfer_prepare(s->e.client, s->shape.op, slot->frag, slot->nfrag, slot->seg,
 			       slot->nseg, &slot->prepared);
 
-	if (rc)
-		return rc;
-	rc = rxfer_post_prepared(slot->prepared, (uint32_t)s->issued * IMM_STEP,
-				 (uint64_t)(slot - s->slot), flags);
+	if (!rc)
+		rc = rxfer_post_prepared(slot->prepared, (uint32_t)s->issued * IMM_STEP,
+					 (uint64_t)(slot - s->slot), flags);
 	if (rc) {
 		rxfer_unprepare(slot->prepared);
 		slot->prepared = NULL;
@@ -241,9 +240,9 @@ static bool issue(struct sim *s)
 	if (s->credits < messages_of(s, slot))
 		return false;
 	rc = s->prepare && prop_chance(s->p, 70) ? post_prepared(s, slot) : post(s, slot);
-	if (rc == -EAGAIN)
+	PROP_CHECK(s->p, rc == 0 || rc == -EAGAIN);
+	if (rc)
 		return false;
-	PROP_CHECK(s->p, rc == 0);
 	slot->busy = true;
 	s->order[(s->first + s->busy++) % MAX_SLOTS] = (uint32_t)(slot - s->slot);
 	s->credits -= messages_of(s, slot);
@@ -548,9 +547,7 @@ static enum outcome run(struct sim *s, struct prop *p, uint64_t seed, bool rule_
 	return outcome;
 }
 
-/* ---- Tests ---- */
-
-#define N_LOCKS 3000
+#define N_LOCKS 3000 /* connections, to see how many dead-lock */
 
 static void everything_arrives_and_everything_comes_back(void **state)
 {
