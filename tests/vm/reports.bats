@@ -17,7 +17,7 @@ header+=,stalls_per_io,stall_us_per_io,map_us_per_io,unmap_us_per_io,cpu_us_per_
 header+=,poll_idle_pct,pinned_bytes,mr_count,exposed_bytes_peak,exposed_bytes_avg,exposure_scope
 header+=,open_after_us_p50,open_after_us_p99,key_reuse_min,verify,partial,clock,device,driver,fw
 header+=,transport,mtu,rd_atomic,kernel,host,peer_host,emulated,version,started,opts
-header+=,cpu,mem_node,mem_huge_pct,peer_cpu,peer_mem_node
+header+=,cpu,mem_node,mem_huge_pct,peer_cpu,peer_mem_node,peer_iterations
 
 @test "CSV: the header once, every field in every row, whatever became of the run" {
 	bench loopback -d "$DEVICE" --format csv -s 64 -n 100 --sq-depth 1,0 --op read,send
