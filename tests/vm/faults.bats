@@ -190,13 +190,20 @@ long_gone() {
 
 # ---- the link, the device ----
 
+# The device's own word, the port's, is a line of its own before the run's.
+failed_after_event() {
+	[[ $err == *"port 1 of $DEVICE went down"* ]] || fail "the device's event is not told"
+	err=$(grep -v "^rxfer-bench: port 1 of $DEVICE " <<<"$err")
+	failed "$@"
+}
+
 @test "the link goes down | one line within --timeout, and a failed row | notices too, and can be ended" {
 	touch "$BATS_TEST_TMPDIR/broken"
 	serve --timeout 2s
 	long_client --op write --timeout 2s
 	ip link set "v$DEVICE" down
 	client_ends 30
-	failed 'link'
+	failed_after_event 'link'
 	wait_until 10 server_said '(failed|ended after .*): '
 	server_ends
 	nothing_left
@@ -210,7 +217,7 @@ long_gone() {
 	sleep 0.3
 	ip link set "v$DEVICE" up
 	client_ends 30
-	failed 'link'
+	failed_after_event 'link'
 	wait_until 10 server_said '(failed|ended after .*): '
 	server_ends
 	renew_device
