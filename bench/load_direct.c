@@ -35,9 +35,9 @@ const struct area *direct_memory(const struct direct *d)
 
 /*
  * What the options say is known before the first I/O, so an I/O need not ask: pass() and what it
- * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive, so each
- * I/O on a slot is the same and was prepared; @sends: they take RECVs of the peer. direct_way()
- * picks.
+ * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive; @sends:
+ * they take RECVs of the peer. direct_way() picks. Each I/O on a slot is the same, and was
+ * prepared, unless its bytes are checked.
  */
 #define HOT static inline __attribute__((always_inline))
 
@@ -45,7 +45,7 @@ HOT int post(const struct direct *d, struct lane *lane, struct slot *s, bool pla
 {
 	uint64_t id = lane->next;
 
-	if (plain)
+	if (plain || s->prepared)
 		return rxfer_post_prepared(s->prepared, (uint32_t)lane->number, id, 0);
 	switch (d->cfg->op) {
 	case OP_READ:
@@ -207,7 +207,7 @@ HOT int pass(struct direct *d, struct lane *lane, bool sends, bool plain)
 			break;
 		did++;
 	}
-	while ((rc = rxfer_poll(lane->conn, done, d->burst)) > 0) {
+	while ((rc = rxfer_poll(lane->conn, done, BURST)) > 0) {
 		const struct rxfer_done *end = done + rc;
 		uint64_t now = end[-1].own_cqe && d->sampling ? clock_now(&d->clock) : 0;
 
@@ -236,14 +236,14 @@ static int pass_any(struct direct *d, struct lane *lane)
 	return pass(d, lane, op_takes_recvs(d->cfg), false);
 }
 
-bool direct_is_plain(const struct cfg *cfg)
+static bool is_plain(const struct cfg *cfg)
 {
 	return !cfg->verify && !cfg->rate && !cfg->bidir;
 }
 
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)
 {
-	if (!direct_is_plain(cfg))
+	if (!is_plain(cfg))
 		return pass_any;
 	return op_takes_recvs(cfg) ? pass_messages : pass_plain;
 }

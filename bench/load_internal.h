@@ -44,7 +44,6 @@ struct direct {
 	int (*pass)(struct direct *d, struct lane *lane); /* as the options want it */
 	struct lane *lanes;
 	uint32_t nlanes, nfrags;
-	int burst;     /* I/Os that one poll hands up at most */
 	bool timed;    /* a start time for each I/O */
 	bool sampling; /* and its latency counts */
 	bool finished;
@@ -76,9 +75,7 @@ static inline uint32_t behind(const struct lane *lane, uint32_t i)
 	return i + 1 == lane->depth ? 0 : i + 1;
 }
 
-/* load_direct.c: do the options ask for no more than to issue and complete; the way that follows.
- */
-bool direct_is_plain(const struct cfg *cfg);
+/* load_direct.c: the way of issuing that the options ask for. */
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane);
 
 /* load_verify.c */

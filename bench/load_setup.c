@@ -16,7 +16,7 @@ static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)
 		.len = (uint32_t)d->cfg->size,
 		.key = d->target->key,
 	};
-	if (!direct_is_plain(d->cfg))
+	if (d->cfg->verify)
 		return 0;
 	return rxfer_prepare(lane->conn, run_opcode(d->cfg), s->frags, d->nfrags, &s->remote,
 			     d->cfg->op == OP_SEND ? 0 : 1, &s->prepared);
@@ -104,7 +104,6 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 			     .pass = direct_way(cfg),
 			     .nlanes = (uint32_t)cfg->qps,
 			     .nfrags = (uint32_t)cfg->frags,
-			     .burst = BURST,
 			     .timed = cfg->timing != TIMING_OFF,
 			     .finished = true};
 	if (make_areas(d) || make_arrays(d))

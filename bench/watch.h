@@ -53,7 +53,7 @@ struct watch {
 	unsigned int done;  /* things done since then */
 	uint64_t passes;    /* of the loop, and those that found nothing to do */
 	uint64_t idle;
-	bool must_hear; /* silence of the peer is a failure (the server's side) */
+	bool must_hear; /* silence of the peer is a failure */
 	bool yield;	/* an empty poll gives the CPU away */
 	bool sleep;	/* --poll event */
 	bool passive;	/* passes are rare and cost nothing: look at each */
