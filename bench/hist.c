@@ -3,24 +3,25 @@
  * A log-linear histogram.
  *
  * A run takes millions of samples between a few hundred nanoseconds and minutes. Keeping them costs
- *memory that grows with the run; fixed steps are too coarse at one end or too many at the other. So
- *the range is cut into powers of two, and each power into 64 buckets of equal width:
+ * memory that grows with the run; fixed steps are too coarse at one end or too many at the other.
+ * So the range is cut into powers of two, and each power into 1024 buckets of equal width:
  *
  *	values           width   buckets
- *	0 .. 127         1       0 .. 127     (exact)
- *	128 .. 255       2       128 .. 191
- *	256 .. 511       4       192 .. 255
+ *	0 .. 2047        1       0 .. 2047     (exact)
+ *	2048 .. 4095     2       2048 .. 3071
+ *	4096 .. 8191     4       3072 .. 4095
  *	...
- *	2^39 .. 2^40-1   2^33    2176 .. 2239
+ *	2^39 .. 2^40-1   2^29    30720 .. 31743
  *
- * With `shift` = log2 of the width, bucket = 64 * shift + (value >> shift): the quotient lies in 64
- *.. 127 and carries its own leading one, which is why the powers join without a gap. The position
- *of the highest bit gives the shift, so that adding needs neither loop nor search.
+ * With `shift` = log2 of the width, bucket = 1024 * shift + (value >> shift): the quotient lies in
+ * 1024 .. 2047 and carries its own leading one, which is why the powers join without a gap. The
+ * position of the highest bit gives the shift, so that adding needs neither loop nor search.
  *
  * A quantile is reported as the middle of its bucket. The smallest value in a bucket of width w is
- *64 * w or more, so the middle is at most w / 2 from any value in it: 1/128, or 0.8 %. Values of
- *2^40 ns (18 minutes) and longer count in the last bucket; extremes, mean and deviation stay exact
- *even then.
+ * 1024 * w or more, so the middle is at most w / 2 from any value in it: 1/2048, or 0.05 %. It has
+ * to be that fine: two ways of doing an I/O that differ by 0.5 % are to be told apart by their
+ * medians. Values of 2^40 ns (18 minutes) and longer count in the last bucket; extremes, mean and
+ * deviation stay exact even then.
  */
 #include "hist.h"
 
@@ -117,13 +118,13 @@ double hist_mean(const struct hist *h)
 
 /*
  * The textbook's sum of squares minus squared sum loses all its digits to cancellation where the
- *deviation is small beside the mean. In integers nothing is lost. With m = sum / n rounded down and
- *r = sum - n * m, the squared distances from m add up to
+ * deviation is small beside the mean. In integers nothing is lost. With m = sum / n rounded down
+ * and r = sum - n * m, the squared distances from m add up to
  *
  *	sum_squares - 2 * m * sum + n * m * m = sum_squares - m * (sum + r)
  *
  * which is no negative number, so that no term overflows; moving from m to the true mean takes off
- *r * r / n.
+ * r * r / n.
  */
 double hist_stdev(const struct hist *h)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A log-linear histogram of durations: fixed memory, at most 1 % error in a quantile, exact
+ * A log-linear histogram of durations: fixed memory, at most 0.05 % error in a quantile, exact
  * extremes, mean and deviation. The essay is on top of hist.c.
  */
 #ifndef BENCH_HIST_H
@@ -8,8 +8,9 @@
 
 #include <stdint.h>
 
-#define HIST_SUB_BITS \
-	6 /* 64 buckets a power of two: the middle of one is within 0.8 % of its ends */
+#define HIST_SUB_BITS                                                                             \
+	10		 /* 1024 buckets a power of two: a bucket's middle is within 0.05 % of it \
+			  */
 #define HIST_MAX_BITS 40 /* up to 2^40 ns, 18 minutes; longer ones count in the last bucket */
 #define HIST_BUCKETS  ((HIST_MAX_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS)
 

@@ -117,7 +117,7 @@ static void write_json(const char *path)
 	strcpy(result.host, "h\xff");
 	hist_add(&result.latency, 5);
 	hist_add(&result.latency, 5);
-	hist_add(&result.latency, 131);
+	hist_add(&result.latency, 4097);
 	add(r, &result);
 	strcpy(result.driver, "other");
 	add(r, &result);
@@ -150,7 +150,7 @@ static void test_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(row, "schema")), RESULT_SCHEMA);
 	assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 65536);
 	assert_true(json_real_value(json_object_get(row, "lat_p50_us")) == 12.344);
-	histogram = json_loads("[[5, 2], [130, 1]]", 0, NULL);
+	histogram = json_loads("[[5, 2], [4096, 1]]", 0, NULL);
 	assert_true(json_equal(json_object_get(row, "histogram"), histogram));
 	json_decref(histogram);
 	json_decref(root);
