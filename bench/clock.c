@@ -30,7 +30,7 @@ static struct look look(void)
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = clock_ticks(), ns = rxfer_now(), after = clock_ticks();
+		uint64_t before = clock_counter(), ns = rxfer_now(), after = clock_counter();
 
 		if (after - before >= least)
 			continue;
@@ -75,7 +75,7 @@ void clock_init(struct clock *c)
 	struct look a, b;
 
 	*c = (struct clock){0};
-	if (!clock_ticks() || !is_kernels_own())
+	if (!clock_counter() || !is_kernels_own())
 		return;
 	a = look();
 	nanosleep(&pause, NULL);

@@ -29,7 +29,7 @@ const char *clock_name(const struct clock *c);
 /** clock_mult() - from two looks at both clocks; 0: no sense can be made of them. */
 uint64_t clock_mult(uint64_t ticks, uint64_t ns);
 
-static inline uint64_t clock_ticks(void)
+static inline uint64_t clock_counter(void)
 {
 #ifdef __x86_64__
 	return __builtin_ia32_rdtsc();
@@ -38,12 +38,24 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-/** clock_now() - ns. Hot. */
-static inline uint64_t clock_now(const struct clock *c)
+/**
+ * clock_ticks() - the time in the clock's own unit; clock_ns() - of a time or a span in it. Hot:
+ * what need not be known while an I/O is timed, its nanoseconds, is worked out afterwards.
+ */
+static inline uint64_t clock_ticks(const struct clock *c)
 {
-	if (__builtin_expect(c->mult != 0, 1))
-		return (uint64_t)((unsigned __int128)clock_ticks() * c->mult >> 32);
-	return rxfer_now();
+	return __builtin_expect(c->mult != 0, 1) ? clock_counter() : rxfer_now();
+}
+
+static inline uint64_t clock_ns(const struct clock *c, uint64_t ticks)
+{
+	return c->mult ? (uint64_t)((unsigned __int128)ticks * c->mult >> 32) : ticks;
+}
+
+/** clock_span() - of @ns, in the clock's unit. */
+static inline double clock_span(const struct clock *c, double ns)
+{
+	return c->mult ? ns * 4294967296.0 / (double)c->mult : ns;
 }
 
 #endif

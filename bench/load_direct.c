@@ -66,13 +66,13 @@ static void begin_stall(struct direct *d, struct lane *lane)
 	if (lane->stalled)
 		return;
 	d->stalls++;
-	lane->stalled = d->cfg->timing == TIMING_PHASES ? clock_now(&d->clock) : 1;
+	lane->stalled = d->cfg->timing == TIMING_PHASES ? clock_ticks(&d->clock) : 1;
 }
 
 static void end_stall(struct direct *d, struct lane *lane)
 {
 	if (d->cfg->timing == TIMING_PHASES)
-		d->stall_ns += clock_now(&d->clock) - lane->stalled;
+		d->stall_ns += clock_ns(&d->clock, clock_ticks(&d->clock) - lane->stalled);
 	lane->stalled = 0;
 }
 
@@ -87,7 +87,7 @@ HOT uint64_t start_of(const struct direct *d, const struct lane *lane, bool plai
 {
 	if (!plain && d->period > 0)
 		return (uint64_t)lane->due;
-	return d->timed ? clock_now(&d->clock) : 0;
+	return d->timed ? clock_ticks(&d->clock) : 0;
 }
 
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
@@ -137,7 +137,7 @@ HOT int io_done(struct direct *d, struct lane *lane, struct slot *s, const struc
 		uint64_t now, bool plain)
 {
 	if (done->own_cqe && d->sampling)
-		hist_add(&d->out->latency, now - s->start);
+		hist_add(&d->out->latency, clock_ns(&d->clock, now - s->start));
 	lane->completed++;
 	d->bytes += done->bytes;
 	if (!plain && d->check.len) {
@@ -188,17 +188,29 @@ static int before_issuing(struct direct *d, struct lane *lane)
 }
 
 /*
- * One look at one lane: how much was done, or -errno. An I/O that had a completion of its own is
- * the last that a poll hands up: the clock is read for it before the others of its burst are
- * attended to.
+ * What a poll handed up. An I/O that had a completion of its own is the last of it: the clock is
+ * read for it before the others of its burst are attended to.
  */
-HOT int pass(struct direct *d, struct lane *lane, bool sends, bool plain)
+HOT int take_all(struct direct *d, struct lane *lane, const struct rxfer_done *done, int n,
+		 bool plain)
 {
-	struct rxfer_done done[BURST];
-	int did = 0, rc = plain ? 0 : before_issuing(d, lane);
+	const struct rxfer_done *end = done + n;
+	uint64_t now = end[-1].own_cqe && d->sampling ? clock_ticks(&d->clock) : 0;
 
-	if (rc)
-		return rc;
+	for (const struct rxfer_done *one = done; one < end; one++) {
+		int rc = take(d, lane, one, now, plain);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* What may be issued now: how much, or -errno. */
+HOT int issue_all(struct direct *d, struct lane *lane, bool sends, bool plain)
+{
+	int did = 0, rc;
+
 	while (may_issue(d, lane, plain)) {
 		rc = issue(d, lane, sends, plain);
 		if (rc < 0)
@@ -207,18 +219,32 @@ HOT int pass(struct direct *d, struct lane *lane, bool sends, bool plain)
 			break;
 		did++;
 	}
-	while ((rc = rxfer_poll(lane->conn, done, BURST)) > 0) {
-		const struct rxfer_done *end = done + rc;
-		uint64_t now = end[-1].own_cqe && d->sampling ? clock_now(&d->clock) : 0;
+	return did;
+}
 
-		did += rc;
-		for (const struct rxfer_done *one = done; one < end; one++) {
-			rc = take(d, lane, one, now, plain);
-			if (rc)
-				return rc;
-		}
-	}
-	return rc < 0 ? rc : did;
+/*
+ * One look at one lane: how much was done, or -errno. While its completions come, it is not left:
+ * each makes place for the next I/O. But not for ever, since others wait.
+ */
+HOT int pass(struct direct *d, struct lane *lane, bool sends, bool plain)
+{
+	struct rxfer_done done[BURST];
+	int did = 0, n, rc = plain ? 0 : before_issuing(d, lane);
+
+	if (rc)
+		return rc;
+	do {
+		n = issue_all(d, lane, sends, plain);
+		if (n < 0)
+			return n;
+		did += n;
+		n = rxfer_poll(lane->conn, done, BURST);
+		if (n <= 0)
+			return n ? n : did;
+		did += n;
+		rc = take_all(d, lane, done, n, plain);
+	} while (!rc && did < BURST);
+	return rc ? rc : did;
 }
 
 static int pass_plain(struct direct *d, struct lane *lane)
@@ -290,7 +316,7 @@ static void conclude(struct direct *d)
 
 static void look_at_clock(struct direct *d)
 {
-	d->now = clock_now(&d->clock);
+	d->now = clock_ticks(&d->clock);
 	if (d->now >= d->deadline)
 		stop_issuing(d);
 }
@@ -355,7 +381,7 @@ static void attend(struct direct *d, const struct watch *w)
 	d->seen = w->now;
 	if (w->stop && *w->stop)
 		direct_stop(d);
-	if (d->deadline != UINT64_MAX && clock_now(&d->clock) >= d->deadline)
+	if (d->deadline != UINT64_MAX && clock_ticks(&d->clock) >= d->deadline)
 		stop_issuing(d);
 	if (d->out && !d->finished && w->now >= d->peak.next)
 		mark_peak(d, w->now);
@@ -369,7 +395,7 @@ int direct_rest(struct direct *d, int did)
 		attend(d, w);
 	if (did || !w->sleep)
 		return 0;
-	return watch_woken(w, rxfer_sleep(d->dev, d->conns, d->nlanes, w->control->fd, 50));
+	return watch_sleep(w, d->conns, d->nlanes);
 }
 
 /* ---- Phases ---- */
@@ -377,9 +403,11 @@ int direct_rest(struct direct *d, int did)
 /* The lanes take turns in being due, so that all together keep the rate. */
 static void begin_rate(struct direct *d)
 {
-	uint64_t now = clock_now(&d->clock);
+	uint64_t now = clock_ticks(&d->clock);
 
-	d->period = d->cfg->rate ? 1e9 * (double)d->nlanes / (double)d->cfg->rate : 0;
+	d->period = d->cfg->rate
+			    ? clock_span(&d->clock, 1e9) * (double)d->nlanes / (double)d->cfg->rate
+			    : 0;
 	for (uint32_t qp = 0; qp < d->nlanes; qp++)
 		d->lanes[qp].due = (double)now + d->period * (double)qp / (double)d->nlanes;
 }
@@ -407,7 +435,8 @@ void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load
 		out->counts.cpu_ns = cpu_time_ns();
 		out->start = rxfer_now();
 		if (duration)
-			d->deadline = clock_now(&d->clock) + duration;
+			d->deadline = clock_ticks(&d->clock) +
+				      (uint64_t)clock_span(&d->clock, (double)duration);
 		peak_begin(&d->peak, out->start);
 	}
 	begin_rate(d);

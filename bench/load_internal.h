@@ -6,12 +6,13 @@
 #include "load.h"
 #include "peak.h"
 
-/* I/Os that one completion proves are handed up together, so many of them at once. */
+/* I/Os that one completion proves are handed up together, so many of them at once; and so much is
+ * done on one QP before the next one has its turn. */
 #define BURST 32
 
 /* struct slot - one I/O in flight. */
 struct slot {
-	uint64_t start;	 /* clock_now() before map, or when it was due; 0 without --timing */
+	uint64_t start;	 /* clock_ticks() before map, or when it was due; 0 without --timing */
 	uint64_t number; /* of the I/O on its QP */
 	struct rxfer_prepared *prepared; /* its I/O, where that is always the same; else NULL */
 	struct rxfer_frag *frags;
@@ -24,7 +25,7 @@ struct slot {
  * ring: those of I/Os in flight, then those whose WRITE waits for its check (@to_check of them,
  * from @check on), ... the @nfree free ones begin at @next.
  * @left: I/Os that may still be issued in this phase; 0 stops it
- * @due:  when its next I/O has to start (--rate), by clock_now()
+ * @due:  when its next I/O has to start (--rate), by clock_ticks()
  */
 struct lane {
 	struct rxfer_conn *conn;
@@ -49,7 +50,7 @@ struct direct {
 	bool finished;
 	struct clock clock;
 	uint64_t deadline; /* by it; UINT64_MAX: none */
-	double period;	   /* ns between the I/Os of a lane; 0: closed loop */
+	double period;	   /* ticks between the I/Os of a lane; 0: closed loop */
 	uint64_t now;	   /* with a period: at the begin of this pass */
 	uint64_t seen;	   /* the watch's latest look at the clock that was attended to */
 	uint64_t bytes, stalls, stall_ns;

@@ -168,18 +168,18 @@ int sink_return(struct sink *s, unsigned int qp)
 /* Who only receives has I/Os of its own in no queue: all that comes up is messages. */
 static int pass(struct sink *s, unsigned int qp)
 {
+	struct rxfer_conn *conn = s->lanes[qp].conn;
 	struct rxfer_done done;
 	int did = 0, rc;
 
-	while ((rc = rxfer_poll(s->lanes[qp].conn, &done, 1)) > 0) {
-		rc = sink_take(s, qp, &done);
-		if (rc >= 0)
-			rc = sink_return(s, qp);
-		if (rc < 0)
-			return rc;
+	do {
+		rc = rxfer_poll(conn, &done, 1);
+		if (rc <= 0)
+			break;
 		did++;
-	}
-	if (rc == 0)
+		rc = sink_take(s, qp, &done);
+	} while (rc >= 0 && rxfer_more(conn));
+	if (rc >= 0)
 		rc = sink_return(s, qp);
 	return rc < 0 ? rc : did;
 }

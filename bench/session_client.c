@@ -541,6 +541,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 		rc = set_up(run);
 	if (!rc)
 		rc = drive(run);
+	watch_end(&run->watch);
 	if (rc == -ENOTCONN)
 		rc = control_reason(c, rc);
 	if (!rc) {

@@ -302,7 +302,8 @@ static int nap_ms(const struct served *s)
 	return ms < 100 ? (int)ms : 100;
 }
 
-/* Give the CPU away while nothing comes: READ and WRITE need none of it here. */
+/* Give the CPU away while nothing comes: READ and WRITE need none of it here. Who goes to sleep
+ * looks at the device once more by that, so no look of its own has to find nothing before. */
 static int rest(struct served *s, int did)
 {
 	struct pollfd p = {.fd = s->control->fd, .events = POLLIN};
@@ -311,9 +312,8 @@ static int rest(struct served *s, int did)
 		poll(&p, 1, nap_ms(s));
 	else if (s->load)
 		return direct_rest(s->load, did);
-	else if (did == 0 && s->watch.sleep)
-		return watch_woken(&s->watch, rxfer_sleep(s->dev, s->conns, (unsigned int)s->nconns,
-							  s->control->fd, 50));
+	else if (s->watch.sleep)
+		return watch_sleep(&s->watch, s->conns, (unsigned int)s->nconns);
 	return 0;
 }
 
@@ -487,6 +487,7 @@ static int run_it(struct served *s, const json_t *body)
 	budget_settle(s->host->budget, &s->share);
 	if (!rc)
 		rc = serve(s);
+	watch_end(&s->watch);
 	if (rc == -ENOTCONN)
 		rc = control_reason(s->control, rc);
 	if (!rc && s->load)

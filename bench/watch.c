@@ -23,7 +23,8 @@ void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
 		.heard = now,
 		.said = now,
 		.looked = now,
-		.yield = cfg->poll == POLL_YIELD || pollers + software > runtime->topo.cpus,
+		.yield = cfg->poll == POLL_YIELD ||
+			 (cfg->poll == POLL_BUSY && pollers + software > runtime->topo.cpus),
 		.sleep = cfg->poll == POLL_EVENT,
 	};
 }
@@ -95,17 +96,36 @@ int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type,
 		if (w->yield && !w->passive)
 			sched_yield();
 	}
-	if (w->empty < PASSES_EMPTY && w->done < PASSES_DONE && !w->sleep && !w->passive)
+	if (w->empty < PASSES_EMPTY && w->done < PASSES_DONE && !w->passive && !w->woken)
 		return 0;
 	w->now = now = rxfer_now();
 	if (w->done)
 		w->progress = now;
 	w->empty = 0;
 	w->done = 0;
+	w->woken = false;
 	if (now - w->looked < LOOK_NS && !w->passive)
 		return 0;
 	w->looked = now;
 	return look(w, now, busy, type, body);
+}
+
+int watch_sleep(struct watch *w, struct rxfer_conn **conns, unsigned int n)
+{
+	int rc = ticker_start(&w->ticker, w->control->fd, LOOK_NS);
+
+	if (!rc)
+		rc = rxfer_sleep(w->dev, conns, n, -1, -1);
+	if (rc == 1) {
+		w->woken = true;
+		w->looked = 0;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+void watch_end(struct watch *w)
+{
+	ticker_stop(&w->ticker);
 }
 
 uint64_t cpu_time_ns(void)

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "control.h"
 #include "opt.h"
+#include "ticker.h"
 #include "topo.h"
 
 /**
@@ -56,7 +57,9 @@ struct watch {
 	bool must_hear; /* silence of the peer is a failure */
 	bool yield;	/* an empty poll gives the CPU away */
 	bool sleep;	/* --poll event */
-	bool passive;	/* passes are rare and cost nothing: look at each */
+	struct ticker ticker;
+	bool woken;   /* by something else than a completion: look at all */
+	bool passive; /* passes are rare and cost nothing: look at each */
 };
 
 /**
@@ -84,13 +87,14 @@ void watch_begin(struct watch *w);
  */
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body);
 
-/** watch_woken() - what rxfer_sleep() returned: has the peer something to say, look at once. */
-static inline int watch_woken(struct watch *w, int rc)
-{
-	if (rc == 1)
-		w->looked = 0;
-	return rc < 0 ? rc : 0;
-}
+/**
+ * watch_sleep() - with --poll event, after a pass that found nothing: sleep until one of the @n
+ * connections has completions, the peer says something, or it is time to look. 0 or -errno.
+ */
+int watch_sleep(struct watch *w, struct rxfer_conn **conns, unsigned int n);
+
+/** watch_end() - there will be no more sleep: signals come no more. */
+void watch_end(struct watch *w);
 
 /** cpu_time_ns() - CPU time of this thread. */
 uint64_t cpu_time_ns(void);

@@ -31,26 +31,60 @@ void rxfer_cq_destroy(struct rxfer_conn *conn)
 	conn->cq = NULL;
 }
 
-int rxfer_cq_fetch(struct rxfer_conn *conn)
+int rxfer_cq_failed(struct rxfer_conn *conn, int n)
 {
-	int n = ibv_poll_cq(conn->cq, RXFER_WC_BATCH, conn->wc);
-
-	conn->wc_next = 0;
-	conn->wc_count = n > 0 ? n : 0;
-	if (n < 0)
-		return rxfer_conn_break(conn, EIO, "ibv_poll_cq on %s failed (%d)",
-					conn->dev->info.name, n);
-	return n;
+	conn->wc_next = conn->wc_count = 0;
+	return rxfer_conn_break(conn, EIO, "ibv_poll_cq on %s failed (%d)", conn->dev->info.name,
+				n);
 }
 
-/* Take all events off the channel and note them with their connections; acknowledged at the end. */
-static void take_events(struct rxfer_dev *dev)
+/*
+ * Take an event off the channel, and note it with its connection; acknowledged at the end. Blocks
+ * until there is one or a signal comes. 0, 1 for the signal, or -errno.
+ */
+static int take_event(struct rxfer_dev *dev)
 {
+	struct rxfer_conn *conn;
 	struct ibv_cq *cq;
 	void *context;
 
-	while (!ibv_get_cq_event(dev->channel, &cq, &context))
-		((struct rxfer_conn *)context)->cq_events++;
+	if (ibv_get_cq_event(dev->channel, &cq, &context))
+		return errno == EINTR
+			       ? 1
+			       : rxfer_fail(errno, "ibv_get_cq_event on %s: %m", dev->info.name);
+	conn = context;
+	conn->cq_events++;
+	conn->armed = false;
+	return 0;
+}
+
+/* Ask the CQ for an event with its next completion, unless it was asked and has given none. */
+static int arm(struct rxfer_conn *conn)
+{
+	int rc;
+
+	if (conn->armed)
+		return 0;
+	rc = ibv_req_notify_cq(conn->cq, 0);
+	if (rc)
+		return rxfer_fail(rc, "ibv_req_notify_cq on %s: %s", conn->dev->info.name,
+				  strerror(abs(rc)));
+	conn->armed = true;
+	return 0;
+}
+
+/* Is there an event within @ms? Then it is taken. As rxfer_sleep(). */
+static int await_event(struct rxfer_dev *dev, int fd, int ms)
+{
+	struct pollfd p[2] = {{.fd = dev->channel->fd, .events = POLLIN},
+			      {.fd = fd, .events = POLLIN}};
+	int ready = poll(p, 2, ms), rc = 0;
+
+	if (ready < 0)
+		return errno == EINTR ? 1 : rxfer_fail(errno, "poll: %m");
+	if (p[0].revents & POLLIN)
+		rc = take_event(dev);
+	return rc ? rc : ready == 0 || p[1].revents != 0;
 }
 
 /*
@@ -59,26 +93,17 @@ static void take_events(struct rxfer_dev *dev)
  */
 int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms)
 {
-	struct pollfd p[2] = {{.fd = dev->channel->fd, .events = POLLIN},
-			      {.fd = fd, .events = POLLIN}};
-
 	for (unsigned int i = 0; i < n; i++) {
 		struct rxfer_conn *c = conns[i];
 		int rc;
 
 		if (c->broken || c->wc_next < c->wc_count)
 			return 0;
-		rc = ibv_req_notify_cq(c->cq, 0);
-		if (rc)
-			return rxfer_fail(rc, "ibv_req_notify_cq on %s: %s", dev->info.name,
-					  strerror(abs(rc)));
-		rc = rxfer_cq_fetch(c);
+		rc = arm(c);
+		if (!rc)
+			rc = rxfer_cq_fetch(c);
 		if (rc)
 			return rc < 0 ? rc : 0;
 	}
-	if (poll(p, 2, ms) < 0)
-		return errno == EINTR ? 0 : rxfer_fail(errno, "poll: %m");
-	if (p[0].revents & POLLIN)
-		take_events(dev);
-	return p[1].revents != 0;
+	return fd < 0 && ms < 0 ? take_event(dev) : await_event(dev, fd, ms);
 }

@@ -426,8 +426,8 @@ static int open_dev(const char *name, const char *strategy, bool idle, struct rx
 		rc = rxfer_fail(errno, "event channels on %s: %m", dev->info.name);
 		goto fail;
 	}
-	/* Every wait is ours, with a deadline: reading must never block. */
-	fcntl(dev->channel->fd, F_SETFL, fcntl(dev->channel->fd, F_GETFL) | O_NONBLOCK);
+	/* Every wait is ours, with a deadline: reading must never block. The channel of completions
+	 * is read only where there is one, or by who has a signal to end it. */
 	fcntl(dev->events->fd, F_SETFL, fcntl(dev->events->fd, F_GETFL) | O_NONBLOCK);
 	*out = dev;
 	return 0;

@@ -129,6 +129,7 @@ struct rxfer_conn {
 	struct rxfer_conn_info info;
 	struct rdma_cm_id *id;
 	unsigned int cq_events; /* got, not yet acknowledged */
+	bool armed;		/* the CQ was asked for an event, which has not been got */
 	void *slab;		/* one allocation behind all arrays above */
 	struct rxfer_mem *staging_mem;
 	void *staging;
@@ -206,17 +207,27 @@ void rxfer_path_note(struct rxfer_conn *conn); /* what became of it, in conn->in
 /* cq.c */
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);
 void rxfer_cq_destroy(struct rxfer_conn *conn);
-int rxfer_cq_fetch(
-	struct rxfer_conn *conn); /* one ibv_poll_cq() into conn->wc; how many, or -errno */
+int rxfer_cq_failed(struct rxfer_conn *conn, int n);
+
+/* One ibv_poll_cq() into conn->wc, where all known ones were looked at; how many, or -errno. */
+static inline int rxfer_cq_fetch(struct rxfer_conn *conn)
+{
+	int n = ibv_poll_cq(conn->cq, RXFER_WC_BATCH, conn->wc);
+
+	if (__builtin_expect(n < 0, 0))
+		return rxfer_cq_failed(conn, n);
+	conn->wc_next = 0;
+	conn->wc_count = n;
+	return n;
+}
 
 /* io.c: the I/Os of a connection; needs conn->need, sge_max, attr. */
 int rxfer_xfer_init(struct rxfer_conn *conn);
 void rxfer_xfer_destroy(struct rxfer_conn *conn);
 
-/* xfer.c, for other ways to post: @nwr WRs at @wr, of @io, were refused from @bad on; why no I/O
- * can start; why it had no credits. All return -errno. */
-int rxfer_post_failed(struct rxfer_conn *conn, struct rxfer_io *io, const struct ibv_send_wr *wr,
-		      uint32_t nwr, const struct ibv_send_wr *bad, int err);
+/* xfer.c, for other ways to post: the device took @taken of @nwr WRs; why no I/O can start; why it
+ * had no credits. All return -errno. */
+int rxfer_post_refused(struct rxfer_conn *conn, uint32_t taken, uint32_t nwr, int err);
 int rxfer_no_io(struct rxfer_conn *conn);
 int rxfer_no_credits(struct rxfer_conn *conn);
 

@@ -223,9 +223,9 @@ static inline int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc,
 	return 0;
 }
 
-/* Nothing is proven: look at completions until there is something to hand up. Fetches some, once,
- * when no known ones are left. */
-static __attribute__((noinline)) int look(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+/* Nothing is known to be done: look at completions until something is; fetches some, once, when no
+ * known ones are left. As rxfer_poll(). */
+static inline int look(struct rxfer_conn *conn, struct rxfer_done *done)
 {
 	bool fetched = false;
 	int rc;
@@ -243,7 +243,7 @@ static __attribute__((noinline)) int look(struct rxfer_conn *conn, struct rxfer_
 		if (rc)
 			return rc;
 	} while (!oldest_is_done(conn));
-	return conn->keys_only ? finish(conn, done, max, false) : finish_unmapping(conn, done, max);
+	return 0;
 }
 
 static __attribute__((cold, noinline)) int broken_before(struct rxfer_conn *conn)
@@ -255,11 +255,19 @@ int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 {
 	if (__builtin_expect(conn->broken, 0))
 		return broken_before(conn);
-	if (max < 1)
-		return 0;
-	if (!oldest_is_done(conn))
-		return look(conn, done, max);
+	if (!oldest_is_done(conn)) {
+		int rc = look(conn, done);
+
+		if (rc || !oldest_is_done(conn))
+			return rc;
+	}
 	return conn->keys_only ? finish(conn, done, max, false) : finish_unmapping(conn, done, max);
+}
+
+bool rxfer_more(const struct rxfer_conn *conn)
+{
+	return conn->wc_next < conn->wc_count || conn->wc_count == RXFER_WC_BATCH ||
+	       oldest_is_done(conn);
 }
 
 bool rxfer_due(const struct rxfer_conn *conn)

@@ -74,8 +74,8 @@ static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 
 static bool can_be_one_wr(const struct rxfer_prepared *p)
 {
-	return p->conn->keys_only && p->nlocal && p->nlocal <= p->conn->attr.shape.frags &&
-	       p->nremote == (p->op != RXFER_SEND);
+	return p->conn->keys_only && !p->conn->later && p->nlocal &&
+	       p->nlocal <= p->conn->attr.shape.frags && p->nremote == (p->op != RXFER_SEND);
 }
 
 /* Make the WR, if it can be made. 0, or -errno where the memory is not there. */
@@ -150,45 +150,57 @@ static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint
 	return rc ? rc : post_lists(p, imm, id, flags);
 }
 
+/* Its part in the record of the I/O, once the device has it. */
+static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p, uint64_t id,
+			 bool said)
+{
+	struct rxfer_io *io = conn->next_io;
+
+	io->done.id = id;
+	io->done.op = p->op;
+	io->done.own_cqe = said;
+	io->done.bytes = p->bytes;
+	io->aside = false;
+	io->last_seq = conn->sq.head;
+	conn->next_io = io->next;
+	conn->inflight++;
+	conn->reads += p->op == RXFER_READ;
+	conn->counts.sqe++;
+	conn->counts.posts++;
+}
+
+/*
+ * The rules are asked before the post, and it is entered after: what the device refuses leaves no
+ * trace to be wiped out, and what it takes is under way while we keep our books.
+ */
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
 {
 	struct rxfer_conn *conn = p->conn;
-	struct rxfer_io *io = conn->next_io;
+	int64_t room = rxfer_sq_room(&conn->sq, conn->need);
 	struct ibv_send_wr *bad = NULL;
-	int64_t left;
-	uint32_t seq;
-	bool said;
+	enum rxfer_sig_answer answer;
 	int rc;
 
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
 		return rxfer_no_io(conn);
 	if (__builtin_expect(p->generation != conn->dev->generation, 0))
 		return post_unready(p, imm, id, flags);
-	if (__builtin_expect(!rxfer_sq_spend(&conn->sq, conn->need, 1, conn->later, &seq, &left),
-			     0))
+	if (__builtin_expect(room < 0, 0))
 		return rxfer_no_credits(conn);
-	conn->next_io = io->next;
-	conn->inflight++;
-	said = rxfer_sig_next(&conn->sig, left, io->sig, &io->sig_epoch, flags & RXFER_MUST_SIGNAL,
-			      true, true);
-	p->wr.wr_id = seq;
-	p->wr.send_flags = p->flags | (said ? IBV_SEND_SIGNALED : 0);
-	if (p->op == RXFER_READ)
-		conn->reads++;
-	else if (conn->reads)
+	answer = rxfer_sig_ask(&conn->sig, room + conn->need - 1, flags & RXFER_MUST_SIGNAL);
+	p->wr.wr_id = conn->sq.head;
+	p->wr.send_flags = p->flags;
+	if (answer != RXFER_SIG_SILENT)
+		p->wr.send_flags |= IBV_SEND_SIGNALED;
+	if (p->op != RXFER_READ && conn->reads)
 		p->wr.send_flags |= IBV_SEND_FENCE;
 	if (p->op == RXFER_WRITE_IMM)
 		p->wr.imm_data = htonl(imm);
-	io->done.id = id;
-	io->done.op = p->op;
-	io->done.own_cqe = said;
-	io->done.bytes = p->bytes;
-	io->aside = false;
-	io->last_seq = seq;
-	conn->counts.sqe++;
-	conn->counts.posts++;
 	rc = ibv_post_send(conn->qp, &p->wr, &bad);
 	if (__builtin_expect(rc, 0))
-		return rxfer_post_failed(conn, io, &p->wr, 1, bad, rc);
+		return rxfer_post_refused(conn, 0, 1, rc);
+	enter(conn, p, id, answer != RXFER_SIG_SILENT);
+	rxfer_sig_told(&conn->sig, answer);
+	rxfer_sq_posted_one(&conn->sq);
 	return 0;
 }

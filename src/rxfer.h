@@ -396,14 +396,21 @@ struct rxfer_done {
 };
 
 /**
- * rxfer_poll() - up to @max I/Os that are done, in posting order; calls ibv_poll_cq() at most once,
- * and not while known ones are left. One call hands up no more than one completion proved, so an
- * I/O that had one of its own is the last: memory is unmapped on the way, and who times I/Os takes
- * the time at the return, whatever @max. Returns how many (0: none now), or -errno where the
+ * rxfer_poll() - up to @max (1 or more) I/Os that are done, in posting order; one ibv_poll_cq() at
+ * most, and not while known ones are left. One call hands up no more than one completion proved, so
+ * an I/O that had one of its own is the last: memory is unmapped on the way, and who times I/Os
+ * takes the time at the return, whatever @max. Returns how many (0: none now), or -errno where the
  * connection broke: rxfer_error() names opcode and status. -ENOTCONN: the peer answers no more, or
  * has closed it, so the cause may be with him.
  */
 int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
+
+/**
+ * rxfer_more() - after a poll: is more to be had at once? Not where the last look at the device
+ * found fewer completions than it had room for and all of them have been handed up: another look
+ * then would most likely be in vain.
+ */
+bool rxfer_more(const struct rxfer_conn *conn);
 
 /** rxfer_due() - is a completion on its way? A silent tail alone has none, whatever is in flight.
  */
@@ -415,8 +422,10 @@ bool rxfer_idle(const struct rxfer_conn *conn);
 
 /**
  * rxfer_sleep() - block until one of the @n connections has completions, @fd (-1: none) is
- * readable, or @ms passed. Returns 1 where @fd is readable, else 0, or -errno. A completion that is
- * there already ends it at once.
+ * readable, @ms passed or a signal came. Returns 0 where there may be completions, 1 where there is
+ * reason to look at all else too, or -errno. A completion that is there already ends it at once.
+ * @fd and @ms -1: no other file, no limit, and one system call less; only for who has a signal to
+ * end it with.
  */
 int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms);
 

@@ -134,6 +134,12 @@ static inline void rxfer_sig_signal(struct rxfer_sig *sig, struct rxfer_sig_wr *
 	sig->epoch++;
 }
 
+/* Rules (b) and (c), of the last WR of a post that leaves @ios I/Os in the silent tail. */
+static inline bool rxfer_sig_keeps_alive(const struct rxfer_sig *sig, uint32_t ios, int64_t free)
+{
+	return 2ull * ios >= sig->slots || free < sig->need;
+}
+
 /* Rules (d), (b) and (c): the one place where the queue is kept alive. The essay is in sig.c.
  * @free: credits free after rxfer_sq_commit() of the chain. */
 static inline bool rxfer_sig_must(const struct rxfer_sig *sig, int64_t free, bool must_signal,
@@ -143,7 +149,7 @@ static inline bool rxfer_sig_must(const struct rxfer_sig *sig, int64_t free, boo
 		return true;
 	if (!ends_post)
 		return false;
-	return 2ull * sig->silent_ios >= sig->slots || free < sig->need;
+	return rxfer_sig_keeps_alive(sig, sig->silent_ios, free);
 }
 
 /*
@@ -169,6 +175,45 @@ static inline bool rxfer_sig_next(struct rxfer_sig *sig, int64_t free, struct rx
 		return false;
 	rxfer_sig_signal(sig, wr, wanted);
 	return true;
+}
+
+/*
+ * rxfer_sig_ask(), rxfer_sig_told() - the same decision for an I/O of one WR that is alone in its
+ * post, in two halves: the first changes nothing, the second enters what was done once the device
+ * has taken it. Nothing needs to be kept for a rollback then.
+ */
+enum rxfer_sig_answer {
+	RXFER_SIG_SILENT,
+	RXFER_SIG_FORCED, /* signalled, against the policy's wish */
+	RXFER_SIG_WANTED,
+};
+
+static inline enum rxfer_sig_answer rxfer_sig_ask(const struct rxfer_sig *sig, int64_t free,
+						  bool must_signal)
+{
+	if (sig->silent + 1 >= sig->limits.silent || sig->counted + 1 >= sig->limits.counted[1])
+		return RXFER_SIG_WANTED;
+	if (must_signal || rxfer_sig_keeps_alive(sig, sig->silent_ios + 1, free))
+		return RXFER_SIG_FORCED;
+	return RXFER_SIG_SILENT;
+}
+
+static inline void rxfer_sig_told(struct rxfer_sig *sig, enum rxfer_sig_answer answer)
+{
+	sig->counted++;
+	if (answer == RXFER_SIG_SILENT) {
+		sig->silent++;
+		sig->silent_ios++;
+		return;
+	}
+	if (answer == RXFER_SIG_WANTED)
+		sig->counted = 0;
+	else
+		sig->forced++;
+	sig->signalled++;
+	sig->silent = 0;
+	sig->silent_ios = 0;
+	sig->epoch++;
 }
 
 /**

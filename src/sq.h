@@ -130,6 +130,23 @@ static inline bool rxfer_sq_spend(struct rxfer_sq *sq, uint32_t n, uint32_t actu
 }
 
 /**
+ * rxfer_sq_room() - what rxfer_sq_reserve() of @n would leave free; negative where it would refuse.
+ * rxfer_sq_posted_one() - one WR was posted out of room that was found so. For who posts a single
+ * WR and need not undo it: what the device refused was never entered.
+ */
+static inline int64_t rxfer_sq_room(const struct rxfer_sq *sq, uint32_t n)
+{
+	return (int64_t)sq->depth - rxfer_sq_posted(sq) - sq->reserved - n;
+}
+
+static inline void rxfer_sq_posted_one(struct rxfer_sq *sq)
+{
+	sq->head++;
+	if (rxfer_sq_posted(sq) > sq->peak)
+		sq->peak = rxfer_sq_posted(sq);
+}
+
+/**
  * rxfer_sq_release() - give back @n reserved credits unused.
  * Returns 0, or -EOVERFLOW (nothing changes) where fewer are reserved.
  */

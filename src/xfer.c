@@ -143,13 +143,23 @@ static inline void add_imm(struct ibv_send_wr *wr, uint32_t imm)
 
 /* ---- Posting a chain ---- */
 
+__attribute__((cold, noinline)) int rxfer_post_refused(struct rxfer_conn *conn, uint32_t taken,
+						       uint32_t nwr, int err)
+{
+	return rxfer_conn_break(
+		conn, abs(err),
+		"ibv_post_send on %s took %u of %u WRs (%s): %u of %u send entries were in use by our count",
+		conn->dev->info.name, taken, nwr, strerror(abs(err)), rxfer_sq_posted(&conn->sq),
+		conn->sq.depth);
+}
+
 /*
  * The device refused the post from @bad on: put the accounts right; the connection is of no more
  * use.
  */
-__attribute__((cold, noinline)) int rxfer_post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
-						      const struct ibv_send_wr *wr, uint32_t nwr,
-						      const struct ibv_send_wr *bad, int err)
+static __attribute__((cold, noinline)) int post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
+						       const struct ibv_send_wr *wr, uint32_t nwr,
+						       const struct ibv_send_wr *bad, int err)
 {
 	uint32_t taken = bad ? (uint32_t)(bad - wr) : 0;
 
@@ -158,11 +168,7 @@ __attribute__((cold, noinline)) int rxfer_post_failed(struct rxfer_conn *conn, s
 	rxfer_sq_unpost(&conn->sq, nwr - taken);
 	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, nwr);
 	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= nwr - taken;
-	return rxfer_conn_break(
-		conn, abs(err),
-		"ibv_post_send on %s took %u of %u WRs (%s): %u of %u send entries were in use by our count",
-		conn->dev->info.name, taken, nwr, strerror(abs(err)), rxfer_sq_posted(&conn->sq),
-		conn->sq.depth);
+	return rxfer_post_refused(conn, taken, nwr, err);
 }
 
 static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *conn, uint32_t nwr)
@@ -245,7 +251,7 @@ static inline __attribute__((always_inline)) int submit(struct rxfer_conn *conn,
 		rc = ibv_post_send(conn->qp, io->wr, &bad);
 	}
 	if (__builtin_expect(rc, 0))
-		return rxfer_post_failed(conn, io, io->wr, nwr, bad, rc);
+		return post_failed(conn, io, io->wr, nwr, bad, rc);
 	return 0;
 }
 

@@ -11,6 +11,8 @@
  * for one that lies there already: who asks and then sleeps without another look may sleep for
  * ever.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "fake_internal.h"
@@ -98,11 +100,25 @@ static struct fake_cq *take_event(struct fake_comp_channel *channel, uint32_t i)
 	return cq;
 }
 
+/* Where devices are run by threads that poll, another one may bring an event: wait, as a kernel
+ * does. False: a signal ended it. */
+static bool await_event(const struct fake_comp_channel *channel)
+{
+	int fd = channel->verbs.fd;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (!fake.config.auto_steps || fcntl(fd, F_GETFL) & O_NONBLOCK)
+		return true;
+	return poll(&p, 1, -1) >= 0;
+}
+
 int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **cq, void **context)
 {
 	struct fake_comp_channel *channel = (struct fake_comp_channel *)(void *)verbs;
 	struct fake_cq *got = NULL;
 
+	if (!await_event(channel))
+		return -1;
 	fake_lock();
 	if (channel->events) {
 		got = take_event(channel, 0);
