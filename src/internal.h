@@ -3,6 +3,7 @@
 #ifndef RXFER_INTERNAL_H
 #define RXFER_INTERNAL_H
 
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include "rxfer.h"
@@ -59,15 +60,12 @@ struct rxfer_io {
 	struct ibv_sge *sge;	  /* room for the worst cut */
 	struct rxfer_sig_wr *sig; /* for each WR */
 	bool aside;
-	uint32_t imm;
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
 	struct rxfer_seg *range;   /* local pieces with keys: map fills them */
 	bool *said;		   /* the signalling answers, for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */
 };
-
-#define RXFER_NO_SHORT_WAY UINT32_MAX
 
 #define RXFER_WC_BATCH 16
 
@@ -91,9 +89,6 @@ struct rxfer_conn {
 	uint32_t need;	/* N */
 	uint32_t later; /* of these, credits kept after the submit */
 	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
-	/* How many fragments a SEND, and another I/O, must have for the short way of xfer.c: 1, or
-	 * RXFER_NO_SHORT_WAY. */
-	uint32_t short_send, short_rdma;
 	uint64_t inline_max;
 	uint32_t reads; /* READs in flight */
 	struct rxfer_sq sq;
@@ -154,7 +149,7 @@ static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *add
 	return len <= m->len && offset <= m->len - len;
 }
 
-/* The same, and it is one byte at least. For the short way: few registers, no sum that can wrap. */
+/* The same, and it is one byte at least. Hot: few registers, no sum that can wrap. */
 static inline bool rxfer_mem_holds(const struct rxfer_mem *m, const char *addr, uint32_t len)
 {
 	return addr >= m->base && addr < m->end && len - 1ull < (size_t)(m->end - addr);
@@ -224,6 +219,26 @@ static inline int rxfer_cq_fetch(struct rxfer_conn *conn)
 /* io.c: the I/Os of a connection; needs conn->need, sge_max, attr. */
 int rxfer_xfer_init(struct rxfer_conn *conn);
 void rxfer_xfer_destroy(struct rxfer_conn *conn);
+
+/* What an I/O's WRs are to verbs. */
+static inline enum ibv_wr_opcode rxfer_wr_opcode(enum rxfer_opcode op)
+{
+	static const enum ibv_wr_opcode opcode[] = {
+		[RXFER_READ] = IBV_WR_RDMA_READ,
+		[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
+		[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE, /* but for the last one: see below */
+		[RXFER_SEND] = IBV_WR_SEND,
+	};
+
+	return opcode[op];
+}
+
+/* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
+static inline void rxfer_wr_add_imm(struct ibv_send_wr *wr, uint32_t imm)
+{
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htonl(imm);
+}
 
 /* xfer.c, for other ways to post: the device took @taken of @nwr WRs; why no I/O can start; why it
  * had no credits. All return -errno. */

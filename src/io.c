@@ -82,11 +82,6 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	conn->qp = conn->id->qp;
 	conn->inline_max = conn->attr.inline_max;
 	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
-	conn->short_send = conn->short_rdma = RXFER_NO_SHORT_WAY;
-	if (conn->keys_only && conn->attr.shape.frags)
-		conn->short_send = 1;
-	if (conn->attr.shape.segments)
-		conn->short_rdma = conn->short_send;
 	rc = conn->reg->open(conn);
 	if (rc)
 		return rc;

@@ -15,7 +15,6 @@
  * key. The dev counts such changes, an I/O remembers the count that it was made at, and is made
  * again where they differ. It is the caller who sees to it that the lists themselves stay.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +40,6 @@ struct rxfer_prepared {
 	struct rxfer_seg range[];
 };
 
-static const enum ibv_wr_opcode wr_opcode[] = {
-	[RXFER_READ] = IBV_WR_RDMA_READ,
-	[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
-	[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-	[RXFER_SEND] = IBV_WR_SEND,
-};
-
 /* One WR that carries the @n ranges; false where one is not enough. */
 static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 {
@@ -63,7 +55,7 @@ static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 		p->bytes += r->len;
 	}
 	p->wr = (struct ibv_send_wr){
-		.sg_list = p->sge, .num_sge = (int)n, .opcode = wr_opcode[p->op]};
+		.sg_list = p->sge, .num_sge = (int)n, .opcode = rxfer_wr_opcode(p->op)};
 	if (p->remote) {
 		p->wr.wr.rdma.remote_addr = p->remote->addr;
 		p->wr.wr.rdma.rkey = p->remote->key;
@@ -195,7 +187,7 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 	if (p->op != RXFER_READ && conn->reads)
 		p->wr.send_flags |= IBV_SEND_FENCE;
 	if (p->op == RXFER_WRITE_IMM)
-		p->wr.imm_data = htonl(imm);
+		rxfer_wr_add_imm(&p->wr, imm);
 	rc = ibv_post_send(conn->qp, &p->wr, &bad);
 	if (__builtin_expect(rc, 0))
 		return rxfer_post_refused(conn, 0, 1, rc);

@@ -24,7 +24,7 @@ struct rxfer_need {
  * @engine:     the mechanism, where there could be several; else ""
  * @sge_per_wr: fragments of one WR; 0: as many as the device takes
  * @keys_only:  memory is registered whole by mem_add; map only looks up its keys, and unmap does
- * nothing. Then the engine may look up the key of a single fragment itself.
+ * nothing. Then the engine may keep what map answered while no memory goes, and leave out unmap.
  * @supported:  0, or -EOPNOTSUPP with rxfer_fail() wording the reason
  * @mem_add:    memory was declared with RXFER_LOCAL; @mem_del: it goes
  * @open:       make pools, outside the timed path; @close: undo; all I/Os were unmapped before

@@ -8,40 +8,12 @@
  * looks at each WR; the chain is posted. Everything that can be is prebuilt: an I/O owns its WRs,
  * SGEs and ranges, and none of this allocates.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reg.h"
 
-static const enum ibv_wr_opcode wr_opcode[] = {
-	[RXFER_READ] = IBV_WR_RDMA_READ,
-	[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
-	[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE, /* but for the last one: add_imm() */
-	[RXFER_SEND] = IBV_WR_SEND,
-};
-
 /* ---- The work requests of an I/O ---- */
-
-/* One range to one segment (or to none, a SEND): no walk is needed. */
-static inline void build_single(struct rxfer_io *io, enum rxfer_opcode op, uint64_t addr,
-				uint32_t len, uint32_t key, const struct rxfer_seg *remote)
-{
-	struct ibv_send_wr *wr = io->wr;
-
-	io->sge->addr = addr;
-	io->sge->length = len;
-	if (io->sge->lkey != key)
-		io->sge->lkey = key;
-	if (remote) {
-		wr->wr.rdma.remote_addr = remote->addr;
-		wr->wr.rdma.rkey = remote->key;
-	}
-	wr->next = NULL;
-	wr->num_sge = 1;
-	wr->opcode = wr_opcode[op];
-	io->done.bytes = len;
-}
 
 static inline void start_wr(struct ibv_send_wr *wr, struct ibv_sge *sge, enum rxfer_opcode op,
 			    uint64_t remote_addr, uint32_t rkey)
@@ -49,7 +21,7 @@ static inline void start_wr(struct ibv_send_wr *wr, struct ibv_sge *sge, enum rx
 	wr->next = wr + 1;
 	wr->sg_list = sge;
 	wr->num_sge = 0;
-	wr->opcode = wr_opcode[op];
+	wr->opcode = rxfer_wr_opcode(op);
 	wr->wr.rdma.remote_addr = remote_addr;
 	wr->wr.rdma.rkey = rkey;
 }
@@ -61,6 +33,17 @@ static inline void end_chain(struct rxfer_io *io, struct ibv_send_wr *wr, uint64
 	io->done.bytes = bytes;
 	if (io->nwr)
 		wr->next = NULL;
+}
+
+/* One range into one segment that it fits in: no walk is needed. */
+static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
+{
+	const struct rxfer_seg *range = io->range;
+
+	start_wr(io->wr, io->sge, io->done.op, remote->addr, remote->key);
+	*io->sge = (struct ibv_sge){range->addr, range->len, range->key};
+	io->wr->num_sge = 1;
+	end_chain(io, io->wr, range->len);
 }
 
 /* An I/O's ranges into one segment (or none, a SEND): a new WR begins where SGEs are used up, and
@@ -117,12 +100,10 @@ static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 {
 	const struct rxfer_seg *local = io->range;
 
-	if (io->nrange == 1 && nremote == 1 && local->len && local->len <= remote->len) {
-		build_single(io, io->done.op, local->addr, local->len, local->key, remote);
-		io->nwr = 1;
-	} else if (nremote > 1 || !build_into_one(conn, io, nremote ? remote : NULL)) {
+	if (io->nrange == 1 && nremote == 1 && local->len && local->len <= remote->len)
+		build_single(io, remote);
+	else if (nremote > 1 || !build_into_one(conn, io, nremote ? remote : NULL))
 		build_cut(conn, io, remote, nremote);
-	}
 }
 
 static uint64_t wr_bytes(const struct ibv_send_wr *wr)
@@ -132,13 +113,6 @@ static uint64_t wr_bytes(const struct ibv_send_wr *wr)
 	for (int i = 0; i < wr->num_sge; i++)
 		bytes += wr->sg_list[i].length;
 	return bytes;
-}
-
-/* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
-static inline void add_imm(struct ibv_send_wr *wr, uint32_t imm)
-{
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htonl(imm);
 }
 
 /* ---- Posting a chain ---- */
@@ -194,22 +168,23 @@ static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint32_t
 	return rc;
 }
 
-/* Ask the policy for each WR of the chain, and number them. */
-static inline void sign(struct rxfer_conn *conn, struct rxfer_io *io, enum rxfer_opcode op,
-			uint32_t nwr, uint32_t seq, int64_t left, unsigned int flags)
+/* Ask the policy for each WR of the chain, and number them, from @seq on. */
+static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
 {
+	const int64_t left = rxfer_sq_free(&conn->sq);
+	const bool read = io->done.op == RXFER_READ;
 	bool said = false;
 
-	for (uint32_t i = 0; i < nwr; i++) {
+	for (uint32_t i = 0; i < io->nwr; i++) {
 		struct ibv_send_wr *wr = &io->wr[i];
-		bool last = i == nwr - 1;
-		uint64_t bytes = nwr == 1 ? io->done.bytes : wr_bytes(wr);
+		bool last = i == io->nwr - 1;
+		uint64_t bytes = io->nwr == 1 ? io->done.bytes : wr_bytes(wr);
 
 		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], &io->sig_epoch,
 				      last && (flags & RXFER_MUST_SIGNAL), last, last);
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
-		if (op != RXFER_READ && __builtin_expect(bytes <= conn->inline_max, 0))
+		if (!read && __builtin_expect(bytes <= conn->inline_max, 0))
 			wr->send_flags |= IBV_SEND_INLINE;
 		if (flags & RXFER_ASIDE) {
 			wr->wr_id |= WR_ASIDE;
@@ -217,23 +192,20 @@ static inline void sign(struct rxfer_conn *conn, struct rxfer_io *io, enum rxfer
 			io->sig[i].forced = false;
 		}
 	}
-	if (op == RXFER_READ)
+	if (read)
 		conn->reads++;
 	else if (conn->reads)
 		io->wr->send_flags |= IBV_SEND_FENCE;
 	io->done.own_cqe = said;
-	io->last_seq = seq + nwr - 1;
+	io->last_seq = seq + io->nwr - 1;
 }
 
 /*
- * Take the I/O from the free ones and post its WRs, which are numbered from @seq and leave @left
- * credits. It counts as in flight also where the post fails: part of it may be in the queue, so it
- * stays mapped as long as the QP.
+ * Take the I/O from the free ones and post its WRs, which are numbered from @seq. It counts as in
+ * flight also where the post fails: part of it may be in the queue, so it stays mapped as long as
+ * the QP.
  */
-static inline __attribute__((always_inline)) int submit(struct rxfer_conn *conn,
-							struct rxfer_io *io, enum rxfer_opcode op,
-							uint32_t nwr, uint32_t seq, int64_t left,
-							unsigned int flags)
+static int submit(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
 {
 	bool aside = flags & RXFER_ASIDE;
 	uint64_t *posts = aside ? &conn->counts.aside_posts : &conn->counts.posts;
@@ -242,16 +214,16 @@ static inline __attribute__((always_inline)) int submit(struct rxfer_conn *conn,
 
 	conn->next_io = io->next;
 	conn->inflight++;
-	sign(conn, io, op, nwr, seq, left, flags);
-	*(aside ? &conn->counts.aside_sqe : &conn->counts.sqe) += nwr;
-	if (nwr > 1 && conn->attr.post_single) {
-		rc = post_singly(conn, io->wr, nwr, posts, &bad);
+	sign(conn, io, seq, flags);
+	*(aside ? &conn->counts.aside_sqe : &conn->counts.sqe) += io->nwr;
+	if (io->nwr > 1 && conn->attr.post_single) {
+		rc = post_singly(conn, io->wr, io->nwr, posts, &bad);
 	} else {
 		*posts += 1;
 		rc = ibv_post_send(conn->qp, io->wr, &bad);
 	}
 	if (__builtin_expect(rc, 0))
-		return post_failed(conn, io, io->wr, nwr, bad, rc);
+		return post_failed(conn, io, io->wr, io->nwr, bad, rc);
 	return 0;
 }
 
@@ -305,18 +277,21 @@ __attribute__((noinline)) int rxfer_no_credits(struct rxfer_conn *conn)
 	return rc ? rc : account_broken(conn, 1);
 }
 
-/* Any I/O, whatever its lists and its strategy, whose id, opcode and immediate data are already in
- * the next free one: from there to the device. */
-static __attribute__((noinline)) int post_any(struct rxfer_conn *conn,
-					      const struct rxfer_frag *local, uint32_t nlocal,
-					      const struct rxfer_seg *remote, uint32_t nremote,
-					      unsigned int flags)
+/*
+ * One I/O, from its two lists to the device. Nothing of an earlier one is remembered, so nothing
+ * can be out of date. What is written to the next free I/O before it is taken does no harm if it is
+ * not taken then.
+ */
+static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
+		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
+		uint64_t id, unsigned int flags)
 {
 	struct rxfer_io *io = conn->next_io;
-	enum rxfer_opcode op = io->done.op;
 	uint32_t seq;
 	int rc;
 
+	if (__builtin_expect(conn->inflight >= conn->most, 0))
+		return rxfer_no_io(conn);
 	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
 		return rxfer_fail(
 			EINVAL,
@@ -325,6 +300,8 @@ static __attribute__((noinline)) int post_any(struct rxfer_conn *conn,
 	rc = rxfer_sq_reserve(&conn->sq, conn->need);
 	if (rc)
 		return rc;
+	io->done.id = id;
+	io->done.op = op;
 	io->aside = flags & RXFER_ASIDE;
 	if (op == RXFER_SEND && conn->staging && nlocal > conn->sge_max) {
 		linearise(conn, io, local, nlocal);
@@ -343,55 +320,10 @@ static __attribute__((noinline)) int post_any(struct rxfer_conn *conn,
 		return rxfer_fail(EINVAL, "an I/O of no bytes");
 	}
 	if (op == RXFER_WRITE_IMM)
-		add_imm(&io->wr[io->nwr - 1], io->imm);
+		rxfer_wr_add_imm(&io->wr[io->nwr - 1], imm);
 	if (rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq))
 		return account_broken(conn, io->nwr);
-	return submit(conn, io, op, io->nwr, seq, rxfer_sq_free(&conn->sq), flags);
-}
-
-/*
- * One I/O, from its two lists to the device.
- *
- * The short way is for what most I/Os of a fast device are: one fragment, and one segment that it
- * fits in, under a strategy that only looks up keys, in the memory that the look-up before this one
- * found. It makes the same checks as post_any() and leaves the same behind; but what is known here
- * is not asked again: nothing can fail between the reservation and its commit, so both are one
- * step; there is one WR, so no list is walked; and @op is a constant in each copy. None of it
- * remembers the lists of an earlier I/O, so nothing can be out of date: keys are looked up each
- * time.
- *
- * What is written to the next free I/O before it is taken does no harm if it is not taken then.
- */
-static inline __attribute__((always_inline)) int
-post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local, uint32_t nlocal,
-     const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm, uint64_t id,
-     unsigned int flags)
-{
-	const bool rdma = op != RXFER_SEND;
-	const struct rxfer_mem *mem = conn->dev->found;
-	struct rxfer_io *io = conn->next_io;
-	uint32_t seq;
-	int64_t left;
-
-	if (__builtin_expect(conn->inflight >= conn->most, 0))
-		return rxfer_no_io(conn);
-	io->done.id = id;
-	io->done.op = op;
-	if (op == RXFER_WRITE_IMM)
-		io->imm = imm;
-	if (nlocal != (rdma ? conn->short_rdma : conn->short_send) ||
-	    __builtin_expect(nremote != rdma, 0) ||
-	    !rxfer_mem_holds(mem, local->addr, local->len) || (rdma && remote->len < local->len) ||
-	    (flags & RXFER_ASIDE))
-		return post_any(conn, local, nlocal, remote, nremote, flags);
-	io->aside = false;
-	build_single(io, op, (uintptr_t)local->addr, local->len, mem->lkey, rdma ? remote : NULL);
-	if (op == RXFER_WRITE_IMM)
-		add_imm(io->wr, imm);
-	if (__builtin_expect(!rxfer_sq_spend(&conn->sq, conn->need, 1, conn->later, &seq, &left),
-			     0))
-		return rxfer_no_credits(conn);
-	return submit(conn, io, op, 1, seq, left, flags & RXFER_MUST_SIGNAL);
+	return submit(conn, io, seq, flags);
 }
 
 int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
