@@ -4,8 +4,6 @@
 #include "budget.h"
 #include "rxfer.h"
 
-#define MIB 1048576.0
-
 /* Add @bytes to *@count where that stays within @limit. False: @had, and nothing is added. */
 static bool claim(uint64_t *count, uint64_t bytes, uint64_t limit, uint64_t *had)
 {
@@ -28,20 +26,20 @@ static int over_limit(const struct budget *b, uint64_t bytes, uint64_t used)
 	if (bytes > b->limit)
 		return rxfer_fail(
 			ENOMEM,
-			"this run takes %.1f MiB on the server, which may have %.1f MiB (its --max-memory): use less (--depth, --size, --qps)",
-			(double)bytes / MIB, (double)b->limit / MIB);
+			"this run takes %s on the server, which may have %s (its --max-memory): use less (--depth, --size, --qps)",
+			rxfer_size(bytes).s, rxfer_size(b->limit).s);
 	return rxfer_fail(
 		ENOMEM,
-		"this run takes %.1f MiB on the server, and other sessions have %.1f of the %.1f MiB that there may be (its --max-memory): wait for them, or use less (--depth, --size, --qps)",
-		(double)bytes / MIB, (double)used / MIB, (double)b->limit / MIB);
+		"this run takes %s on the server, and other sessions have %s of the %s that there may be (its --max-memory): wait for them, or use less (--depth, --size, --qps)",
+		rxfer_size(bytes).s, rxfer_size(used).s, rxfer_size(b->limit).s);
 }
 
 static int over_available(uint64_t plain, uint64_t promised, uint64_t available)
 {
 	return rxfer_fail(
 		ENOMEM,
-		"%.1f MiB of memory are needed on the server, where %.1f MiB are available and %.1f of them promised to other sessions: use less (--depth, --size, --qps)",
-		(double)plain / MIB, (double)available / MIB, (double)promised / MIB);
+		"%s of memory are needed on the server, where %s are available and %s of them promised to other sessions: use less (--depth, --size, --qps)",
+		rxfer_size(plain).s, rxfer_size(available).s, rxfer_size(promised).s);
 }
 
 int budget_take(struct budget *b, uint64_t bytes, uint64_t plain, uint64_t available,

@@ -85,8 +85,8 @@ static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int r
 	if (kind != MEM_HUGETLB && len > memory_available() / 4 * 3) /* that pool is another one */
 		return rxfer_fail(
 			ENOMEM,
-			"%.1f MiB of memory are needed at once and %.1f MiB are available: use less (--depth, --size, --qps)",
-			(double)len / 1048576, (double)memory_available() / 1048576);
+			"%s of memory are needed at once and %s are available: use less (--depth, --size, --qps)",
+			rxfer_size(len).s, rxfer_size(memory_available()).s);
 	rc = pages_map(kind, len, &out->pages);
 	if (rc)
 		return rc;

@@ -26,15 +26,10 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-static double mib(size_t len)
-{
-	return (double)len / 1048576;
-}
-
 static int no_memory(size_t len)
 {
-	return rxfer_fail(ENOMEM, "no %.1f MiB of memory: use less (--depth, --size, --qps)",
-			  mib(len));
+	return rxfer_fail(ENOMEM, "no %s of memory: use less (--depth, --size, --qps)",
+			  rxfer_size(len).s);
 }
 
 /* ---- Plain pages, and transparent huge ones ---- */

@@ -62,7 +62,7 @@ static void *map(size_t len, enum backing backing)
 
 static int no_memory(size_t len)
 {
-	return rxfer_fail(ENOMEM, "out of memory for %zu bytes to register", len);
+	return rxfer_fail(ENOMEM, "out of memory for %s to register", rxfer_size(len).s);
 }
 
 /* ---- Samples ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The line that says what failed, kept for each thread; and the clock. */
+/* The line that says what failed, kept for each thread; numbers in words; and the clock. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +45,32 @@ int rxfer_fail(int err, const char *format, ...)
 	if (err == 0) /* a library that failed without saying why must not look like a success */
 		err = EIO;
 	return err < 0 ? err : -err;
+}
+
+struct rxfer_text rxfer_count(uint64_t n, const char *noun)
+{
+	int stem = (int)strlen(noun);
+	bool y = n != 1 && stem && noun[stem - 1] == 'y';
+	struct rxfer_text text;
+
+	snprintf(text.s, sizeof(text.s), "%llu %.*s%s", (unsigned long long)n, stem - y, noun,
+		 n == 1 ? ""
+		 : y	? "ies"
+			: "s");
+	return text;
+}
+
+struct rxfer_text rxfer_size(uint64_t bytes)
+{
+	struct rxfer_text text;
+
+	if (bytes < 1024)
+		return rxfer_count(bytes, "byte");
+	if (bytes < 1 << 20)
+		snprintf(text.s, sizeof(text.s), "%.1f KiB", (double)bytes / 1024);
+	else
+		snprintf(text.s, sizeof(text.s), "%.1f MiB", (double)bytes / (1 << 20));
+	return text;
 }
 
 uint64_t rxfer_now(void)

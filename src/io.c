@@ -55,8 +55,8 @@ static int make_staging(struct rxfer_conn *conn)
 		return 0;
 	conn->staging = aligned_alloc(4096, each * conn->nio);
 	if (!conn->staging)
-		return rxfer_fail(ENOMEM, "out of memory for %u messages of %zu bytes", conn->nio,
-				  each);
+		return rxfer_fail(ENOMEM, "out of memory for %u messages of %s", conn->nio,
+				  rxfer_size(each).s);
 	memset(conn->staging, 0, each * conn->nio);
 	rc = rxfer_mem_add(conn->dev, conn->staging, each * conn->nio, RXFER_LOCAL,
 			   &conn->staging_mem);

@@ -37,7 +37,6 @@ static uint64_t pinned_by_process(void)
 static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
 {
 	struct rlimit limit;
-	double mib = (double)len / 1048576;
 	uint64_t pinned = pinned_by_process();
 
 	bool by_limit = err == ENOMEM || err == EPERM; /* EPERM: the limit is 0 */
@@ -46,10 +45,10 @@ static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
 	    pinned + len > limit.rlim_cur)
 		return rxfer_fail(
 			err,
-			"registering %.2f MiB (%.2f MiB are pinned) exceeds the locked-memory limit of %.2f MiB: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",
-			mib, (double)pinned / 1048576, (double)limit.rlim_cur / 1048576);
-	return rxfer_fail(err, "ibv_reg_mr of %.2f MiB on %s: %s (%llu regions of %u are in use)",
-			  mib, dev->info.name, strerror(err),
+			"registering %s (%s are pinned) exceeds the locked-memory limit of %s: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",
+			rxfer_size(len).s, rxfer_size(pinned).s, rxfer_size(limit.rlim_cur).s);
+	return rxfer_fail(err, "ibv_reg_mr of %s on %s: %s (%llu of %u regions are in use)",
+			  rxfer_size(len).s, dev->info.name, strerror(err),
 			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr);
 }
 

@@ -69,8 +69,8 @@ static void likely_limit(const struct rxfer_conn *conn, char *buf, size_t size)
 			"; it may be too large, or others have taken all: use a smaller --sq-depth or --depth");
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		snprintf(buf + used, size - (size_t)used,
-			 ", or raise the locked-memory limit of %.2f MiB (ulimit -l)",
-			 (double)limit.rlim_cur / 1048576);
+			 ", or raise the locked-memory limit of %s (ulimit -l)",
+			 rxfer_size(limit.rlim_cur).s);
 }
 
 int rxfer_queue_refused(const struct rxfer_conn *conn, int err, const char *format, ...)

@@ -462,7 +462,7 @@ refuses() {
 	[[ $(id -u) != 0 ]] || drop='setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock'
 	ulimit -l 64
 	FAKEHCA=fail_reg_mr=1,fail_reg_mr_with=12 with "$drop" loopback -d fake0 -s 1m -n 10 --format csv
-	complained 1 'locked-memory limit' '0.06 MiB' 'ulimit -l'
+	complained 1 'locked-memory limit' '64.0 KiB' 'ulimit -l'
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /locked-memory limit/'
 }
 

@@ -112,7 +112,7 @@ narrow() {
 		FAKEHCA=fail_reg_mr=$((i + 1)),fail_reg_mr_with=95 bench devices
 		ended 0
 		narrow
-		line strategies "${names[i]}: no: ibv_reg_mr of 0.00 MiB on fake0: Operation not supported"
+		line strategies "${names[i]}: no: ibv_reg_mr of 4.0 KiB on fake0: Operation not supported"
 		[[ $(grep -o ': yes' "$out_file" | wc -l) == 2 ]] || fail "not two that work"
 	done
 	bench devices

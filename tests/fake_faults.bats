@@ -103,7 +103,7 @@ mid_second() {
 		for more in 0 1 2; do
 			# shellcheck disable=SC2086
 			FAKEHCA=fail_reg_mr=$((nth + more)),fail_reg_mr_with=12 sweep --op write --strategy per-io $how
-			second_failed 'ibv_reg_mr of .* on fake0: Cannot allocate memory \([0-9]+ regions'
+			second_failed 'ibv_reg_mr of .* on fake0: Cannot allocate memory \([0-9]+ of [0-9]+ regions'
 			[[ $(counted reg_mr) == "$(counted dereg_mr)" ]] || fail "$(<"$FAKEHCA_STATS")"
 			(($(counted reg_mr) > nth))
 		done

@@ -68,13 +68,13 @@ has() {
 	complained 1 'connection: ibv_poll_cq on fake0 failed'
 	# The third region is the first that is measured: there is no smaller size.
 	probe fail_reg_mr=3,fail_reg_mr_with=12
-	complained 1 'registration: ibv_reg_mr of 0.00 MiB on fake0'
+	complained 1 'registration: ibv_reg_mr of 4.0 KiB on fake0'
 	has 'registration,,,,failed: ibv_reg_mr .*'
 	has 'rkey_delta,each given back,.*'
 	# That many later, sizes are beyond a limit and smaller ones are not.
 	probe fail_reg_mr=70,fail_reg_mr_with=12
 	ended 0
-	has 'registration,prefaulted,[0-9]+,ns,1\.\.[0-9]+ pages; .*; beyond: ibv_reg_mr of 0.[0-9]+ MiB on fake0.*'
+	has 'registration,prefaulted,[0-9]+,ns,1\.\.[0-9]+ pages; .*; beyond: ibv_reg_mr of [0-9]+.0 KiB on fake0.*'
 	has 'deregistration,prefaulted,[0-9]+,ns,1\.\.[0-9]+ pages; off by [0-9]+ % at most'
 }
 

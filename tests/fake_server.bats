@@ -208,7 +208,7 @@ thousand() {
 	complained 1 'this run takes 2.0 MiB'
 	keep holds
 	visit 1 write
-	became 'write: this run takes 1.0 MiB on the server, and other sessions have 1.0 of the 1.5 MiB .*wait for them'
+	became 'write: this run takes 1.0 MiB on the server, and other sessions have 1.0 MiB of the 1.5 MiB .*wait for them'
 	kill "$visitor"
 	wait_until 10 alone
 	visit 1 write

@@ -54,15 +54,16 @@ static void refused_with_the_numbers(void **state)
 			    "--max-memory): use less (--depth, --size, --qps)");
 	assert_int_equal(budget_take(&b, 4 * MIB, 0, PLENTY, &other), 0);
 	assert_int_equal(budget_take(&b, 7 * MIB, 0, PLENTY, &s), -ENOMEM);
-	assert_string_equal(rxfer_error(),
-			    "this run takes 7.0 MiB on the server, and other sessions have 4.0 of "
-			    "the 10.0 MiB that there may be (its --max-memory): wait for them, or "
-			    "use less (--depth, --size, --qps)");
+	assert_string_equal(
+		rxfer_error(),
+		"this run takes 7.0 MiB on the server, and other sessions have 4.0 "
+		"MiB of the 10.0 MiB that there may be (its --max-memory): wait for them, or "
+		"use less (--depth, --size, --qps)");
 	budget_give(&b, &other);
 	assert_int_equal(budget_take(&b, 7 * MIB, 7 * MIB, 8 * MIB, &s), -ENOMEM);
 	assert_string_equal(rxfer_error(),
 			    "7.0 MiB of memory are needed on the server, where 8.0 MiB are "
-			    "available and 0.0 of them promised to other sessions: use less "
+			    "available and 0 bytes of them promised to other sessions: use less "
 			    "(--depth, --size, --qps)");
 	assert_empty(&b);
 }

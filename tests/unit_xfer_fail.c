@@ -122,7 +122,8 @@ static void more_regions_than_the_device_has(void **state)
 	open_pair(&p, &config, "per-io", "io");
 	assert_int_equal(write_all(&p, 1), 0);
 	assert_int_equal(write_all(&p, 2), -ENOMEM);
-	engine_said("regions of 7");
+	engine_said("ibv_reg_mr of 100 bytes on ");
+	engine_said("6 of 7 regions are in use");
 	fake_run();
 	assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), 1);
 	works(&p, 3);
@@ -446,6 +447,24 @@ static void closing_in_the_middle(void **state)
 	}
 }
 
+static void numbers_in_words(void **state)
+{
+	(void)state;
+	assert_string_equal(rxfer_count(0, "run").s, "0 runs");
+	assert_string_equal(rxfer_count(1, "run").s, "1 run");
+	assert_string_equal(rxfer_count(2, "I/O").s, "2 I/Os");
+	assert_string_equal(rxfer_count(1, "send entry").s, "1 send entry");
+	assert_string_equal(rxfer_count(UINT64_MAX, "send entry").s,
+			    "18446744073709551615 send entries");
+	assert_string_equal(rxfer_size(0).s, "0 bytes");
+	assert_string_equal(rxfer_size(1).s, "1 byte");
+	assert_string_equal(rxfer_size(1023).s, "1023 bytes");
+	assert_string_equal(rxfer_size(1024).s, "1.0 KiB");
+	assert_string_equal(rxfer_size(100000).s, "97.7 KiB");
+	assert_string_equal(rxfer_size(1 << 20).s, "1.0 MiB");
+	assert_string_equal(rxfer_size(3ull << 39).s, "1572864.0 MiB");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +485,7 @@ int main(void)
 		cmocka_unit_test(the_peer_closes),
 		cmocka_unit_test(the_peer_falls_silent),
 		cmocka_unit_test(closing_in_the_middle),
+		cmocka_unit_test(numbers_in_words),
 	};
 
 	return cmocka_run_group_tests_name("unit_xfer_fail", tests, NULL, NULL);

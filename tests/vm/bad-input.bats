@@ -146,10 +146,10 @@ limited() {
 
 @test "the limit of locked memory: named, with the remedy" {
 	limited 256 -s 1m
-	complained 1 'locked-memory limit' '0.25 MiB' 'ulimit -l'
+	complained 1 'locked-memory limit' '256.0 KiB' 'ulimit -l'
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /locked-memory limit/'
 	limited 256 -s 64k --strategy per-io --op read
-	complained 1 'locked-memory limit' '0.25 MiB' 'ulimit -l'
+	complained 1 'locked-memory limit' '256.0 KiB' 'ulimit -l'
 }
 
 @test "just below the limit of locked memory all is well" {
