@@ -79,7 +79,8 @@ static int make_arrays(struct direct *d)
 	d->slots = calloc(slots, sizeof(*d->slots));
 	d->frags = calloc(slots * d->cfg->frags, sizeof(*d->frags));
 	if (!d->lanes || !d->slots || !d->frags)
-		return rxfer_fail(ENOMEM, "out of memory for %zu I/Os in flight", slots);
+		return rxfer_fail(ENOMEM, "out of memory for %s in flight",
+				  rxfer_count(slots, "I/O").s);
 	return 0;
 }
 

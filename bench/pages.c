@@ -125,6 +125,11 @@ void huge_pool_read(struct huge_pool *out)
 	*out = (struct huge_pool){kib * 1024, total, idle > promised ? idle - promised : 0};
 }
 
+static const char *are(uint64_t n)
+{
+	return n == 1 ? "is" : "are";
+}
+
 int pages_too_few(const struct huge_pool *pool, uint64_t needed)
 {
 	uint64_t missing = needed - pool->free;
@@ -132,14 +137,15 @@ int pages_too_few(const struct huge_pool *pool, uint64_t needed)
 	if (needed <= pool->free)
 		return rxfer_fail(
 			ENOMEM,
-			"--mem hugetlb: %llu huge pages of %llu KiB are needed and %llu are free, but not where this process may take them: see --numa, numactl and the hugetlb limits of its cgroup",
-			(unsigned long long)needed, (unsigned long long)pool->size / 1024,
-			(unsigned long long)pool->free);
+			"--mem hugetlb: %s of %llu KiB %s needed and %llu %s free, but not where this process may take them: see --numa, numactl and the hugetlb limits of its cgroup",
+			rxfer_count(needed, "huge page").s, (unsigned long long)pool->size / 1024,
+			are(needed), (unsigned long long)pool->free, are(pool->free));
 	return rxfer_fail(
 		ENOMEM,
-		"--mem hugetlb: %llu huge pages of %llu KiB are needed and %llu are free, %llu are missing: sysctl vm.nr_hugepages=%llu, or use less (--depth, --size, --qps)",
-		(unsigned long long)needed, (unsigned long long)pool->size / 1024,
-		(unsigned long long)pool->free, (unsigned long long)missing,
+		"--mem hugetlb: %s of %llu KiB %s needed and %llu %s free, %llu %s missing: sysctl vm.nr_hugepages=%llu, or use less (--depth, --size, --qps)",
+		rxfer_count(needed, "huge page").s, (unsigned long long)pool->size / 1024,
+		are(needed), (unsigned long long)pool->free, are(pool->free),
+		(unsigned long long)missing, are(missing),
 		(unsigned long long)(pool->total + missing));
 }
 

@@ -337,11 +337,11 @@ static void add_cost(struct probe *p, const char *quantity, double ns, const cha
 static void add_costs(struct probe *p, double sample[KINDS][ROUNDS], unsigned int n, uint32_t burst)
 {
 	double ns[KINDS], more = burst - 1.0;
-	char note[64];
+	char note[96];
 
 	for (unsigned int i = 0; i < KINDS; i++)
 		ns[i] = stats_median(sample[i], n);
-	snprintf(note, sizeof(note), "medians of %u rounds of %u", n, burst);
+	snprintf(note, sizeof(note), "medians of %s of %u", rxfer_count(n, "round").s, burst);
 	add_cost(p, "cost_lone_wr", ns[LONE], note);
 	add_cost(p, "cost_post", (ns[SINGLES] - ns[CHAIN]) / more, "one more call");
 	add_cost(p, "cost_silent_wr", (ns[CHAIN] - ns[LONE]) / more, "one more in a call");

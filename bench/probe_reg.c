@@ -204,9 +204,8 @@ static int measure_huge(struct probe *p)
 	}
 	base = map(bytes_max(), HUGE_PAGES);
 	if (!base) {
-		snprintf(why, sizeof(why),
-			 "needs %zu free huge pages of %zu KiB: see sysctl vm.nr_hugepages",
-			 bytes_max() / huge, huge / 1024);
+		snprintf(why, sizeof(why), "needs %s of %zu KiB: see sysctl vm.nr_hugepages",
+			 rxfer_count(bytes_max() / huge, "free huge page").s, huge / 1024);
 		add_none(p, l.variant, why);
 		return 0;
 	}
@@ -299,8 +298,8 @@ static void add_deltas(struct probe *p, const char *variant, const uint32_t *key
 		struct probe_row row = {.quantity = "rkey_delta", .value = delta[i].delta};
 
 		snprintf(row.variant, sizeof(row.variant), "%s", variant);
-		probe_add(&p->rows, &row, "%u of %u times, one of %u deltas", delta[i].times, n - 1,
-			  different);
+		probe_add(&p->rows, &row, "%u of %u times, one of %s", delta[i].times, n - 1,
+			  rxfer_count(different, "delta").s);
 	}
 }
 

@@ -141,13 +141,13 @@ static void refuse(struct server *s, struct control *c)
 	char what[256];
 
 	snprintf(what, sizeof(what),
-		 "%s turned away: there are %u sessions, as many as may be (--max-sessions)",
-		 c->peer, s->sessions);
+		 "%s turned away: there %s %s, as many as may be (--max-sessions)", c->peer,
+		 s->sessions == 1 ? "is" : "are", rxfer_count(s->sessions, "session").s);
 	say_seldom(s, &s->refused, what);
 	rxfer_fail(
 		EBUSY,
-		"the server has %u sessions, as many as it may have: try again when one has ended, or start it with a larger --max-sessions",
-		s->sessions);
+		"the server has %s, as many as it may have: try again when one has ended, or start it with a larger --max-sessions",
+		rxfer_count(s->sessions, "session").s);
 	control_refuse(c);
 }
 
@@ -271,14 +271,13 @@ static bool finish(struct server *s)
 	uint64_t end = rxfer_now() + STOP_NS;
 
 	close(s->listener);
-	log_line(s->timed, "server: told to stop, %u sessions to end", s->sessions);
+	log_line(s->timed, "server: told to stop, %s to end",
+		 rxfer_count(s->sessions, "session").s);
 	for (reap(s); s->sessions && rxfer_now() < end; reap(s))
 		poll(NULL, 0, 10);
 	if (s->sessions)
-		log_line(
-			s->timed,
-			"server: %u sessions did not end within %llu s, and are left to the kernel",
-			s->sessions, STOP_NS / 1000000000);
+		log_line(s->timed, "server: %s did not end within %llu s: left to the kernel",
+			 rxfer_count(s->sessions, "session").s, STOP_NS / 1000000000);
 	return !s->sessions;
 }
 

@@ -232,8 +232,9 @@ int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps)
 	const json_t *list = json_object_get(body, "messages");
 
 	if (json_array_size(list) != qps)
-		return rxfer_fail(EBADMSG, "the peer counts messages on %zu QPs, there are %llu",
-				  json_array_size(list), (unsigned long long)qps);
+		return rxfer_fail(EBADMSG, "the peer counts messages on %s instead of %llu",
+				  rxfer_count(json_array_size(list), "QP").s,
+				  (unsigned long long)qps);
 	for (uint64_t qp = 0; qp < qps; qp++) {
 		const json_t *count = json_array_get(list, qp);
 

@@ -424,8 +424,8 @@ static void say_done(const struct served *s, unsigned int number, const char *op
 	if (!s->moved.ios && !ours.ios)
 		say(s->host, "run %u (%s) is done", number, options);
 	else
-		say(s->host, "run %u (%s): %llu I/Os, %.1f MiB/s%s", number, options,
-		    (unsigned long long)(s->moved.ios + ours.ios),
+		say(s->host, "run %u (%s): %s, %.1f MiB/s%s", number, options,
+		    rxfer_count(s->moved.ios + ours.ios, "I/O").s,
 		    mib_per_s(&s->moved) + mib_per_s(&ours), s->cut_short ? ", cut short" : "");
 }
 
@@ -572,8 +572,8 @@ int session_serve(struct control *c, const struct host *host)
 	say(host, "begins, client on %s, version %s", peer.host, peer.version);
 	rc = serve_runs(c, &peer, host, &runs);
 	if (rc)
-		say(host, "ended after %u runs: %s", runs, rxfer_error());
+		say(host, "ended after %s: %s", rxfer_count(runs, "run").s, rxfer_error());
 	else
-		say(host, "ends after %u runs", runs);
+		say(host, "ends after %s", rxfer_count(runs, "run").s);
 	return rc ? rc : (int)runs;
 }

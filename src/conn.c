@@ -246,9 +246,9 @@ int rxfer_conn_check(const struct rxfer_dev *dev, const struct rxfer_conn_attr *
 	if (attr->rd_atomic > dev->info.max_rd_atomic)
 		return rxfer_fail(
 			EINVAL,
-			"--rd-atomic %u is more than %s has: a queue pair sends and answers %u READs at a time (the smaller of max_qp_rd_atom and max_qp_init_rd_atom): use --rd-atomic %u or less",
-			attr->rd_atomic, dev->info.name, dev->info.max_rd_atomic,
-			dev->info.max_rd_atomic);
+			"--rd-atomic %u is more than %s has: a queue pair sends and answers %s at a time (the smaller of max_qp_rd_atom and max_qp_init_rd_atom): use --rd-atomic %u or less",
+			attr->rd_atomic, dev->info.name,
+			rxfer_count(dev->info.max_rd_atomic, "READ").s, dev->info.max_rd_atomic);
 	return rxfer_path_check(dev, attr->sl);
 }
 

@@ -14,10 +14,10 @@ int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries)
 {
 	conn->cq = ibv_create_cq(conn->dev->verbs, (int)entries, conn, conn->dev->channel, 0);
 	if (!conn->cq)
-		return rxfer_queue_refused(
-			conn, errno, "ibv_create_cq of %u entries on %s (max_cqe %u, max_cq %u)",
-			entries, conn->dev->info.name, conn->dev->info.max_cqe,
-			conn->dev->info.max_cq);
+		return rxfer_queue_refused(conn, errno,
+					   "ibv_create_cq of %s on %s (max_cqe %u, max_cq %u)",
+					   rxfer_count(entries, "entry").s, conn->dev->info.name,
+					   conn->dev->info.max_cqe, conn->dev->info.max_cq);
 	return 0;
 }
 

@@ -355,8 +355,8 @@ static int choose(const char *name, bool idle, const struct rxfer_dev_info *info
 	if (i == n)
 		return rxfer_fail(
 			ENODEV,
-			"none of the %u RDMA devices is active and has an IP address: bring a link up, give its interface an address; see rxfer-bench devices",
-			n);
+			"of %s none is active and has an IP address: bring a link up, give its interface an address; see rxfer-bench devices",
+			rxfer_count(n, "RDMA device").s);
 	if (idle)
 		return (int)i;
 	if (!info[i].active)

@@ -55,8 +55,8 @@ static int make_staging(struct rxfer_conn *conn)
 		return 0;
 	conn->staging = aligned_alloc(4096, each * conn->nio);
 	if (!conn->staging)
-		return rxfer_fail(ENOMEM, "out of memory for %u messages of %s", conn->nio,
-				  rxfer_size(each).s);
+		return rxfer_fail(ENOMEM, "out of memory for %s of %s",
+				  rxfer_count(conn->nio, "message").s, rxfer_size(each).s);
 	memset(conn->staging, 0, each * conn->nio);
 	rc = rxfer_mem_add(conn->dev, conn->staging, each * conn->nio, RXFER_LOCAL,
 			   &conn->staging_mem);
@@ -74,8 +74,9 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	bytes = lay_out(conn, NULL);
 	conn->slab = aligned_alloc(64, bytes);
 	if (!conn->slab)
-		return rxfer_fail(ENOMEM, "out of memory for %u I/Os of %u work requests",
-				  conn->nio, conn->need);
+		return rxfer_fail(ENOMEM, "out of memory for %s of %s",
+				  rxfer_count(conn->nio, "I/O").s,
+				  rxfer_count(conn->need, "work request").s);
 	memset(conn->slab, 0, bytes);
 	lay_out(conn, conn->slab);
 	conn->most = conn->nio;

@@ -95,7 +95,8 @@ int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rx
 
 	p = calloc(1, sizeof(*p) + ranges + nlocal * sizeof(struct ibv_sge));
 	if (!p)
-		return rxfer_fail(ENOMEM, "out of memory for an I/O of %u fragments", nlocal);
+		return rxfer_fail(ENOMEM, "out of memory for an I/O of %s",
+				  rxfer_count(nlocal, "fragment").s);
 	p->conn = conn;
 	p->op = op;
 	p->local = local;

@@ -47,9 +47,9 @@ static int create_qp(struct rxfer_dev *dev, struct rdma_cm_id *id, struct ibv_cq
 	qp.cap.max_recv_sge = 1;
 	qp.cap.max_inline_data = inline_bytes;
 	if (rdma_create_qp(id, dev->pd, &qp))
-		return rxfer_fail(
-			errno, "%s refuses a queue pair of %u send entries and %u inline bytes: %m",
-			dev->info.name, send_wr, inline_bytes);
+		return rxfer_fail(errno, "%s refuses a queue pair of %s and %s: %m", dev->info.name,
+				  rxfer_count(send_wr, "send entry").s,
+				  rxfer_count(inline_bytes, "inline byte").s);
 	*out = (struct rxfer_granted){qp.cap.max_send_wr, qp.cap.max_inline_data};
 	rdma_destroy_qp(id);
 	return 0;
@@ -99,7 +99,7 @@ static int64_t post_chain(struct rxfer_conn *conn, const struct rxfer_seg *remot
 	int rc;
 
 	if (!wr)
-		return rxfer_fail(ENOMEM, "out of memory for %u work requests", n);
+		return rxfer_fail(ENOMEM, "out of memory for %s", rxfer_count(n, "work request").s);
 	for (uint32_t i = 0; i < n; i++) {
 		wr[i] = write_wr(remote);
 		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;

@@ -103,18 +103,19 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
 		rc = rxfer_queue_refused(
 			conn, errno,
-			"creating a queue pair on %s with %u send entries of %u SGEs and %u receive entries (max_qp_wr %u, max_qp %u)",
-			conn->dev->info.name, depth, conn->sge_max, rq, conn->dev->info.max_qp_wr,
-			conn->dev->info.max_qp);
+			"creating a queue pair on %s with %s of %s and %s (max_qp_wr %u, max_qp %u)",
+			conn->dev->info.name, rxfer_count(depth, "send entry").s,
+			rxfer_count(conn->sge_max, "SGE").s, rxfer_count(rq, "receive entry").s,
+			conn->dev->info.max_qp_wr, conn->dev->info.max_qp);
 		rxfer_cq_destroy(conn);
 		return rc;
 	}
 	if (qp.cap.max_inline_data < conn->attr.inline_max) {
 		rdma_destroy_qp(conn->id);
 		rxfer_cq_destroy(conn);
-		return rxfer_fail(
-			EMSGSIZE, "%u bytes inline were asked for, and %s granted %u: use less",
-			conn->attr.inline_max, conn->dev->info.name, qp.cap.max_inline_data);
+		return rxfer_fail(EMSGSIZE, "--inline %u is more than %s granted, %u: use less",
+				  conn->attr.inline_max, conn->dev->info.name,
+				  qp.cap.max_inline_data);
 	}
 	conn->info.sqe_max = qp.cap.max_send_wr;
 	conn->info.sq_depth = depth;
@@ -171,18 +172,19 @@ static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most
 	if (asked && asked < least)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %u entries cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
-			asked, conn->need, least);
+			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
+			rxfer_count(asked, "entry").s, conn->need, least);
 	if (asked > most)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %u RECVs): use --sq-depth %u or less",
-			asked, dev->name, dev->max_qp_wr, dev->max_cqe, rq, most);
+			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %s): use --sq-depth %u or less",
+			asked, dev->name, dev->max_qp_wr, dev->max_cqe, rxfer_count(rq, "RECV").s,
+			most);
 	if (most < least)
 		return rxfer_fail(
 			EMSGSIZE,
-			"%s grants too small a send queue: one I/O takes %u entries, and one for the drain: use fewer --frags",
-			dev->name, conn->need);
+			"%s grants too small a send queue: one I/O takes %s, and one for the drain: use fewer --frags",
+			dev->name, rxfer_count(conn->need, "entry").s);
 	return 0;
 }
 
@@ -263,10 +265,8 @@ static int check_inline(const struct rxfer_conn *conn)
 		else
 			least = middle;
 	}
-	return rxfer_fail(EMSGSIZE,
-			  "%u bytes inline were asked for, and %s grants at most %u: use --inline "
-			  "%u or less",
-			  asked, conn->dev->info.name, least, least);
+	return rxfer_fail(EMSGSIZE, "--inline %u is more than %s grants: use --inline %u or less",
+			  asked, conn->dev->info.name, least);
 }
 
 int rxfer_qp_create(struct rxfer_conn *conn)

@@ -34,7 +34,8 @@ static int per_io_open(struct rxfer_conn *conn)
 	struct per_io *p = calloc(1, sizeof(*p) + (size_t)conn->nio * stride * sizeof(p->mr[0]));
 
 	if (!p)
-		return rxfer_fail(ENOMEM, "out of memory for the regions of %u I/Os", conn->nio);
+		return rxfer_fail(ENOMEM, "out of memory for the regions of %s",
+				  rxfer_count(conn->nio, "I/O").s);
 	p->stride = stride;
 	conn->reg_data = p;
 	return 0;

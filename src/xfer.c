@@ -149,8 +149,9 @@ static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *con
 {
 	return rxfer_conn_break(
 		conn, EOVERFLOW,
-		"the send-queue account does not hold (a bug of ours): %u WRs to post, N %u, posted %u, reserved %u, depth %u",
-		nwr, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved, conn->sq.depth);
+		"the send-queue account does not hold (a bug of ours): %s to post, N %u, posted %u, reserved %u, depth %u",
+		rxfer_count(nwr, "WR").s, conn->need, rxfer_sq_posted(&conn->sq), conn->sq.reserved,
+		conn->sq.depth);
 }
 
 /* One ibv_post_send() for each WR. Returns what it did; counts. */
@@ -293,10 +294,10 @@ static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfe
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
 		return rxfer_no_io(conn);
 	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
-		return rxfer_fail(
-			EINVAL,
-			"an I/O of %u fragments and %u segments on a connection made for %u and %u",
-			nlocal, nremote, conn->attr.shape.frags, conn->attr.shape.segments);
+		return rxfer_fail(EINVAL, "an I/O of %s and %s on a connection made for %u and %u",
+				  rxfer_count(nlocal, "fragment").s,
+				  rxfer_count(nremote, "segment").s, conn->attr.shape.frags,
+				  conn->attr.shape.segments);
 	rc = rxfer_sq_reserve(&conn->sq, conn->need);
 	if (rc)
 		return rc;
@@ -368,9 +369,9 @@ int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t 
 	wr.sg_list = &sge;
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (rc)
-		return rxfer_conn_break(conn, abs(rc), "ibv_post_recv on %s: %s (%u entries)",
+		return rxfer_conn_break(conn, abs(rc), "ibv_post_recv on %s: %s (%s)",
 					conn->dev->info.name, strerror(abs(rc)),
-					conn->attr.rq_depth);
+					rxfer_count(conn->attr.rq_depth, "entry").s);
 	return 0;
 }
 

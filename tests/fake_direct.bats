@@ -79,7 +79,7 @@ is() {
 @test "inline: verified up to the device's limit; beyond it refused with what it grants" {
 	loop 6 --op write,write-imm,send -s 32,300 --inline 256 -n 100 --verify
 	FAKEHCA=max_inline=60 bench loopback -d fake0 --op write --inline 61 -n 5 --format csv
-	complained 1 '61 bytes inline were asked for, and fake0 grants at most 60: use --inline 60 or less'
+	complained 1 '--inline 61 is more than fake0 grants: use --inline 60 or less'
 	bench loopback -d fake0 --op read --inline 8
 	refused 2 'contradiction: --inline 8, --op read: '
 }

@@ -33,7 +33,7 @@ has() {
 	has 'sq_depth,asked 100,100,entries,'
 	has 'inline_limit,,256,bytes,.*'
 	has 'registration,10000 alive,[0-9]+,ns,1\.\.4096 pages; off by [0-9]+ % at most'
-	has 'rkey_delta,each given back,1,,255 of 255 times; one of 1 deltas'
+	has 'rkey_delta,each given back,1,,255 of 255 times; one of 1 delta'
 	[[ $out != *'forgotten signal'* ]] || fail "told that it forgives"
 }
 

@@ -120,6 +120,13 @@ thousand() {
 	visit 1 polite
 	became 'polite: ok'
 	server_ends
+	serve --max-sessions 1
+	keep stays
+	visit 1 polite
+	became 'has 1 session, as many as it may have'
+	says 'turned away: there is 1 session, as many as may be'
+	server_ends
+	says 'told to stop, 1 session to end$'
 }
 
 # The old session is not always gone when the next one comes.

@@ -514,6 +514,11 @@ static void too_few_in_words(void **state)
 	assert_int_equal(pages_too_few(&pool, 8), -ENOMEM);
 	says("8 huge pages of 2048 KiB are needed and 3 are free, 5 are missing: "
 	     "sysctl vm.nr_hugepages=12,");
+	pool.free = 0;
+	assert_int_equal(pages_too_few(&pool, 1), -ENOMEM);
+	says("1 huge page of 2048 KiB is needed and 0 are free, 1 is missing: "
+	     "sysctl vm.nr_hugepages=8,");
+	pool.free = 3;
 	assert_int_equal(pages_too_few(&pool, 3), -ENOMEM);
 	says("3 huge pages of 2048 KiB are needed and 3 are free, but not where");
 }
@@ -531,8 +536,9 @@ static void a_pool_too_small(void **state)
 		skip();
 	assert_int_equal(pages_map(MEM_HUGETLB, pool.free * pool.size + 1, &p), -ENOMEM);
 	assert_null(p.map);
-	snprintf(words, sizeof(words), "%llu are free, 1 are missing: sysctl vm.nr_hugepages=%llu,",
-		 (unsigned long long)pool.free, (unsigned long long)pool.total + 1);
+	snprintf(words, sizeof(words), "%llu %s free, 1 is missing: sysctl vm.nr_hugepages=%llu,",
+		 (unsigned long long)pool.free, pool.free == 1 ? "is" : "are",
+		 (unsigned long long)pool.total + 1);
 	says(words);
 	huge_pool_read(&after);
 	assert_int_equal(after.free, pool.free);

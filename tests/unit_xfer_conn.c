@@ -86,7 +86,7 @@ static void devices_that_cannot_be_opened(void **state)
 	config.device[0].addr = NULL;
 	open_fails(&config, "fake1", "global", -ENODEV, "not active");
 	open_fails(&config, "fake0", "global", -ENODEV, "no IP address");
-	open_fails(&config, "", "global", -ENODEV, "none of the 2");
+	open_fails(&config, "", "global", -ENODEV, "of 2 RDMA devices none");
 }
 
 static void the_first_that_is_usable(void **state)

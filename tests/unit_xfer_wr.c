@@ -173,8 +173,7 @@ static void more_inline_than_the_device_grants(void **state)
 	config.device[0].max_inline = 77;
 	prepare(&p, &config, RXFER_WRITE, 10);
 	p.e.client_attr.inline_max = 1000;
-	refused(&p,
-		"1000 bytes inline were asked for, and fake0 grants at most 77: use --inline 77");
+	refused(&p, "--inline 1000 is more than fake0 grants: use --inline 77");
 	prepare(&p, &config, RXFER_WRITE, 10);
 	p.e.client_attr.inline_max = 77;
 	connect_pair(&p);
@@ -182,7 +181,7 @@ static void more_inline_than_the_device_grants(void **state)
 	config.device[0].max_inline = 0;
 	prepare(&p, &config, RXFER_WRITE, 10);
 	p.e.client_attr.inline_max = 1;
-	refused(&p, "grants at most 0");
+	refused(&p, "use --inline 0 or less");
 }
 
 /* ---- Immediate data ---- */

@@ -92,7 +92,7 @@ send_counts() {
 	complained 1 'run 1 of 1' '16 entries' 'takes 16' '--sq-depth 17'
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /--sq-depth 17/ && f("iterations") == ""'
 	bench loopback -d "$DEVICE" --format csv -s 64 --sq-depth 1,2 -n 10
-	complained 1 'run 1 of 2' '1 entries' 'takes 1' '--sq-depth 2'
+	complained 1 'run 1 of 2' '1 entry' 'takes 1' '--sq-depth 2'
 	rows "$out_file" 2 'f("status") == (NR == 2 ? "failed" : "ok")'
 }
 

@@ -123,7 +123,7 @@ refused_exactly() {
 	if ((k > entries)); then
 		refused 2 "contradiction: --signal $signal, --sq-depth $entries: K is larger"
 	elif ((entries < need + 1)); then
-		complained 1 "send queue of $entries entries cannot hold one I/O: it takes $need" \
+		complained 1 "send queue of $entries entr(y|ies) cannot hold one I/O: it takes $need" \
 			"--sq-depth $((need + 1)) or more"
 	else
 		ended 0 && rows "$out_file" 1 'f("status") == "ok" && f("sq_depth") == '"$entries"

@@ -75,7 +75,7 @@ logged() {
 	((files == files_then))
 	((rss <= rss_then + 512))
 	logged 100 ': run 1 \(op=(write|send) .*\): 16 I/Os, [0-9.]+ MiB/s$'
-	logged 100 ': ended after 1 runs: .* is more than '
+	logged 100 ': ended after 1 run: .* is more than '
 	server_ends
 	nothing_left
 }
@@ -91,7 +91,7 @@ logged() {
 	((files == files_then))
 	((rss <= rss_then + 2048))
 	logged 0 'turned away'
-	logged 112 ': ended after 1 runs: .* is more than '
+	logged 112 ': ended after 1 run: .* is more than '
 	server_ends
 	nothing_left
 }

@@ -44,7 +44,7 @@ load bench
 	local most
 	loop 6 --op write,write-imm,send -s 32,300 --inline 128 -n 100 --verify --rnr-retry 0
 	bench loopback -d "$DEVICE" --op write --inline 64k -n 5 --format csv
-	complained 1 '65536 bytes inline were asked for, and '"$DEVICE"' grants at most [1-9]'
+	complained 1 '--inline 65536 is more than '"$DEVICE"' grants: use --inline [1-9]'
 	most=$(sed -n 's/.*use --inline \([0-9]*\) or less.*/\1/p' "$err_file")
 	loop 1 --op write -s "$most" --inline "$most" -n 50 --verify
 }
