@@ -173,7 +173,7 @@ int control_send(struct control *c, enum message type, json_t *body, const struc
 	rc = send_all(c, frame, sizeof(h) + length, wait);
 	free(frame);
 	free(text);
-	return rc;
+	return rc == -ECONNRESET ? control_reason(c, rc) : rc; /* it may have said why it went */
 no_memory:
 	free(text);
 	return rxfer_fail(ENOMEM, "out of memory for a control message");

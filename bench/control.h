@@ -39,7 +39,8 @@ struct control {
 	struct trace trace;
 };
 
-/** control_send() - one message; takes the reference to @body (NULL: {}). 0 or -errno. */
+/** control_send() - one message; takes the reference to @body (NULL: {}). 0 or -errno: where the
+ * peer has gone, as control_reason() says. */
 int control_send(struct control *c, enum message type, json_t *body, const struct rxfer_wait *wait);
 
 /**

@@ -52,6 +52,36 @@ static void meet_client(struct scene *s, const char *member, json_t *value)
 	greet_client(s, member, value);
 }
 
+static int run_late(struct scene *s)
+{
+	struct rxfer_wait wait = soon();
+	int rc = session_hello(&s->its, true, &s->peer, &wait);
+
+	usleep(s->pause_us);
+	return rc ? rc : session_run(&s->its, &s->peer, &s->cfg, &s->runtime, &s->result);
+}
+
+/* It has been gone when the client asks for something; its last word is there all the same. */
+static void a_server_that_has_given_up(void **state)
+{
+	struct rxfer_wait wait = soon();
+	struct peer peer;
+	struct scene s;
+
+	(void)state;
+	set_scene(&s);
+	s.pause_us = 100000;
+	start_it(&s, run_late);
+	assert_int_equal(session_hello(&s.ours, false, &peer, &wait), 0);
+	say(&s, MSG_FAIL, "{\"reason\":\"asked for no run within 3.0 s\"}");
+	control_close(&s.ours);
+	end_scene(&s);
+	assert_int_equal(s.rc, -EREMOTEIO);
+	assert_string_equal(s.error, "the client side: asked for no run within 3.0 s");
+	assert_int_equal(s.result.status, RESULT_FAILED);
+	assert_string_equal(s.result.reason, s.error);
+}
+
 static void a_server_without_memory(void **state)
 {
 	struct scene s;
@@ -230,6 +260,7 @@ static void interrupted_before_the_timed_part(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_server_that_has_given_up),
 		cmocka_unit_test(a_server_without_memory),
 		cmocka_unit_test(malformed_answers_to_start),
 		cmocka_unit_test(an_answer_that_is_not_due),
