@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include "control.h"
 
-#define REASON_NS     1000000000u /* for a peer to say why it gave up */
+#define REASON_NS     1000000000u /* for whoever gives up to say why */
 #define CONTROL_MAGIC 0x52584642u /* "RXFB" */
 
 struct header {
@@ -262,11 +262,12 @@ int control_recv(struct control *c, enum message *type, json_t **body,
 
 int control_bad_news(const struct control *c, enum message type, json_t *body)
 {
+	bool unable = json_integer_value(json_object_get(body, "unable")) > 0;
 	char reason[400];
 	int rc;
 
 	if (type == MSG_FAIL && !control_text(body, "reason", reason, sizeof(reason)))
-		rc = rxfer_fail(EREMOTEIO, "%s: %s", c->peer, reason);
+		rc = rxfer_fail(unable ? EREMOTE : EREMOTEIO, "%s: %s", c->peer, reason);
 	else
 		rc = rxfer_fail(EPROTO, "%s sent message %d when none such was due", c->peer, type);
 	json_decref(body);
@@ -310,17 +311,41 @@ int control_reason(struct control *c, int rc)
 	return rxfer_fail(rc, "%s", ours);
 }
 
-void control_fail(struct control *c, const struct rxfer_wait *wait)
+static void fail(struct control *c, bool unable, const struct rxfer_wait *wait)
 {
 	char reason[512], sent[400];
+	json_t *body;
 
 	snprintf(reason, sizeof(reason), "%s", rxfer_error());
 	snprintf(sent, sizeof(sent), "%.399s", reason);
 	for (char *p = sent; *p; p++)
 		if ((unsigned char)*p >= 0x80)
 			*p = '?'; /* JSON takes no text but UTF-8; this may be cut, or foreign */
-	control_send(c, MSG_FAIL, json_pack("{s:s}", "reason", sent), wait);
+	body = json_pack("{s:s}", "reason", sent);
+	if (unable)
+		json_object_set_new(body, "unable", json_integer(1));
+	control_send(c, MSG_FAIL, body, wait);
 	rxfer_fail(EIO, "%s", reason);
+}
+
+void control_fail(struct control *c, const struct rxfer_wait *wait)
+{
+	fail(c, false, wait);
+}
+
+void control_give_up(struct control *c, int rc)
+{
+	struct rxfer_wait soon = {rxfer_now() + REASON_NS, -1, NULL};
+
+	if (rc != -EREMOTEIO && rc != -EREMOTE && rc != -ECONNRESET)
+		control_fail(c, &soon);
+}
+
+void control_unable(struct control *c)
+{
+	struct rxfer_wait soon = {rxfer_now() + REASON_NS, -1, NULL};
+
+	fail(c, true, &soon);
 }
 
 int control_poll(struct control *c, enum message *type, json_t **body, uint64_t *heard,

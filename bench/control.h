@@ -53,15 +53,16 @@ int control_recv(struct control *c, enum message *type, json_t **body,
 		 const struct rxfer_wait *wait);
 
 /**
- * control_expect() - control_recv(), and it must be @want. A MSG_FAIL instead becomes -EREMOTEIO
- * with the peer's reason as rxfer_error(); anything else -EPROTO.
+ * control_expect() - control_recv(), and it must be @want; anything else goes to
+ * control_bad_news().
  */
 int control_expect(struct control *c, enum message want, json_t **body,
 		   const struct rxfer_wait *wait);
 
 /**
  * control_bad_news() - a message that is not the one due: a MSG_FAIL becomes -EREMOTEIO with the
- * peer's reason as rxfer_error(), anything else -EPROTO. Drops @body.
+ * peer's reason as rxfer_error(), or -EREMOTE where that is what its device cannot do; anything
+ * else -EPROTO. Drops @body.
  */
 int control_bad_news(const struct control *c, enum message type, json_t *body);
 
@@ -83,6 +84,15 @@ int control_poll(struct control *c, enum message *type, json_t **body, uint64_t 
 /** control_fail() - tell the peer rxfer_error(): the session is over. Best effort; keeps
  * rxfer_error(). */
 void control_fail(struct control *c, const struct rxfer_wait *wait);
+
+/**
+ * control_give_up() - the session is over because of @rc and rxfer_error(): tell the peer, unless
+ * it is who said so, or has gone.
+ */
+void control_give_up(struct control *c, int rc);
+
+/** control_unable() - the same, where rxfer_error() is what our device cannot do at all. */
+void control_unable(struct control *c);
 
 /** control_connect() - to a server; unknown hosts, refusals and silence are worded. */
 int control_connect(struct control *c, const char *host, uint16_t port,

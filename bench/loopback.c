@@ -35,11 +35,11 @@ static void *server_thread(void *arg)
 				  .clock = l->runtime->clock,
 				  .debug = l->runtime->debug,
 				  .deaf = true}; /* it ends when the client says so */
+	int rc;
 
-	if (settle(l, 1)) {
-		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
-
-		control_fail(&l->server, &soon);
+	rc = settle(l, 1);
+	if (rc) {
+		control_give_up(&l->server, rc);
 	} else {
 		struct host host = {.device = l->cfg->device,
 				    .timeout_ns = l->cfg->timeout_ns,

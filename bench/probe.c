@@ -246,8 +246,8 @@ static void close_session(struct session *s, int rc)
 
 	if (!rc)
 		control_send(&s->control, MSG_BYE, NULL, &soon);
-	else if (rc != -EREMOTEIO && rc != -ECONNRESET)
-		control_fail(&s->control, &soon);
+	else
+		control_give_up(&s->control, rc);
 	for (unsigned int i = 0; i < CONNS; i++)
 		rxfer_conn_close(s->conn[i]);
 	area_drop(&s->local);

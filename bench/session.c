@@ -381,6 +381,13 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
 }
 
+int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
+{
+	int rc = rxfer_dev_open(name, roles.issues ? cfg->strategy : "global", out);
+
+	return rc ? rc : rxfer_dev_can(*out, run_opcode(cfg));
+}
+
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
 	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic,

@@ -24,9 +24,10 @@ int session_hello(struct control *c, bool first, struct peer *peer, const struct
 
 /**
  * session_run() - the client's side of one run.
- * @result: filled as far as the run came; its status is skipped where the device cannot do the
- * strategy Returns 0 (ok or skipped), or -errno with rxfer_error(): the run failed, and the session
- * is over.
+ * @result: filled as far as the run came; its status is skipped where a device cannot do the
+ * strategy or the operation
+ * Returns 0 (ok or skipped), or -errno with rxfer_error(), and the session is over: the run failed,
+ * or was skipped (-EREMOTE) as it is the server's device that cannot.
  */
 int session_run(struct control *c, const struct peer *peer, const struct cfg *cfg,
 		const struct runtime *runtime, struct result *result);
@@ -115,6 +116,12 @@ void exposed_drop(struct exposed *e);
 
 /** exposed_target() - as the peer needs to know it; all 0 where there is none. */
 struct target exposed_target(const struct exposed *e);
+
+/**
+ * run_device() - open the device of an end in these @roles. -EOPNOTSUPP: it cannot do the strategy
+ * or the operation, and rxfer_error() is the reason; @out may be open then.
+ */
+int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out);
 
 /** conn_possible() - can @dev, at either end, have connections as the options ask for? 0 or -errno.
  */

@@ -497,14 +497,6 @@ static void clean_up(struct run *run)
 	rxfer_dev_close(run->dev);
 }
 
-/* A device that can run it. -EOPNOTSUPP: none will, rxfer_error() is the reason. */
-static int open_device(struct run *run)
-{
-	int rc = rxfer_dev_open(run->cfg->device, run->cfg->strategy, &run->dev);
-
-	return rc ? rc : rxfer_dev_can(run->dev, run_opcode(run->cfg));
-}
-
 int session_run(struct control *c, const struct peer *peer, const struct cfg *cfg,
 		const struct runtime *runtime, struct result *result)
 {
@@ -520,7 +512,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 			    .roles = {.issues = true, .receives = cfg->bidir}};
 	fill_settings(result, cfg);
 	snprintf(result->peer_host, sizeof(result->peer_host), "%s", peer->host);
-	rc = open_device(run);
+	rc = run_device(cfg, cfg->device, run->roles, &run->dev);
 	if (rc == -EOPNOTSUPP) {
 		result->status = RESULT_SKIPPED;
 		snprintf(result->reason, sizeof(result->reason), "%s", rxfer_error());
@@ -550,13 +542,10 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 	}
 out:
 	if (rc) {
-		struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
-
-		result->status = RESULT_FAILED;
+		result->status = rc == -EREMOTE ? RESULT_SKIPPED : RESULT_FAILED;
 		rxfer_dev_blame(run->dev, rc);
 		snprintf(result->reason, sizeof(result->reason), "%s", rxfer_error());
-		if (rc != -EREMOTEIO && rc != -ECONNRESET)
-			control_fail(c, &soon);
+		control_give_up(c, rc);
 		rxfer_fail(rc, "%s", result->reason);
 	}
 	clean_up(run);

@@ -19,6 +19,7 @@ struct served {
 	const struct peer *peer;
 	struct cfg cfg;
 	bool configured; /* @cfg is what the client wants */
+	bool unable;	 /* our device cannot do that */
 	struct share share;
 	struct layout layout;
 	uint8_t token[RXFER_TOKEN_BYTES];
@@ -144,10 +145,9 @@ static int hear_of_memory(struct served *s)
 /* The device, the memory, the connections. */
 static int connect_it(struct served *s, const char *device)
 {
-	int rc = rxfer_dev_open(device, s->roles.issues ? s->cfg.strategy : "global", &s->dev);
+	int rc = run_device(&s->cfg, device, s->roles, &s->dev);
 
-	if (!rc)
-		rc = rxfer_dev_can(s->dev, run_opcode(&s->cfg));
+	s->unable = rc == -EOPNOTSUPP;
 	if (!rc)
 		rc = conn_possible(&s->cfg, s->dev);
 	if (rc)
@@ -438,20 +438,19 @@ static void say_outcome(const struct served *s, unsigned int number, int rc, con
 	if (!options[0])
 		snprintf(options, sizeof(options), "all defaults");
 	if (rc)
-		say(s->host, "run %u (%s) failed: %s", number, options, reason);
+		say(s->host, "run %u (%s) %s: %s", number, options,
+		    s->unable ? "skipped" : "failed", reason);
 	else
 		say_done(s, number, options);
 }
 
-/* The session is over: the peer is told why, unless it is who said so, or has gone. */
+/* The session is over, and the peer is told why. */
 static int give_up(struct control *c, int rc)
 {
-	struct rxfer_wait soon = {rxfer_now() + 1000000000u, -1, NULL};
-
 	if (rc == -EINTR)
 		rxfer_fail(rc, "the server was told to stop");
-	if (rc && rc != -EREMOTEIO && rc != -ECONNRESET)
-		control_fail(c, &soon);
+	if (rc)
+		control_give_up(c, rc);
 	return rc;
 }
 
@@ -494,7 +493,10 @@ static int run_it(struct served *s, const json_t *body)
 		rc = let_client_leave(s);
 	if (rc)
 		rxfer_dev_blame(s->dev, rc);
-	return give_up(s->control, rc);
+	if (!s->unable)
+		return give_up(s->control, rc);
+	control_unable(s->control);
+	return rc;
 }
 
 static int serve_run(struct control *c, const struct peer *peer, const struct host *host,

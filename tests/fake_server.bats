@@ -249,6 +249,16 @@ thousand() {
 	server_ends
 }
 
+@test "what only the server's device cannot do is skipped, and the sweep goes on" {
+	FAKEHCA=iwarp=1,real_clock=1 serve
+	client --op write-imm -s 64,128 -n 5 --bidir --format csv
+	[[ $status == 1 && -z $err ]] || fail "not status 1 without a complaint"
+	rows "$out_file" 2 'f("status") == "skipped" && f("reason") == "127.0.0.1: iWARP has no immediate data"'
+	server_ends
+	says 'session 1 of 127.0.0.1: run 1 \(op=write-imm .*\) skipped: iWARP has no immediate data' \
+		'session 2 of 127.0.0.1: run 1 .* skipped: '
+}
+
 @test "peers that speak something else: told what, and logged" {
 	serve
 	visit 4 http tls huge wrong

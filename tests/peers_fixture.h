@@ -69,13 +69,14 @@ static inline void start_it(struct scene *s, int (*run)(struct scene *))
 	assert_int_equal(pthread_create(&s->thread, NULL, its_thread, s), 0);
 }
 
-static inline void set_scene(struct scene *s)
+static inline void set_scene_on(struct scene *s, bool iwarp)
 {
 	struct fake_config config;
 
 	fake_config_init(&config);
 	config.real_clock = true;
 	config.auto_steps = 64;
+	config.device[0].iwarp = iwarp;
 	fake_start(&config);
 	memset(s, 0, sizeof(*s));
 	s->runtime = (struct runtime){.stop = &s->stop, .topo = {.cpus = 2}};
@@ -89,6 +90,11 @@ static inline void set_scene(struct scene *s)
 	s->cfg.timeout_ns = TIMEOUT_NS;
 	result_init(&s->result);
 	assert_int_equal(control_pair(&s->ours, &s->its), 0);
+}
+
+static inline void set_scene(struct scene *s)
+{
+	set_scene_on(s, false);
 }
 
 static inline void our_device(struct scene *s)

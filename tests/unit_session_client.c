@@ -82,6 +82,28 @@ static void a_server_that_has_given_up(void **state)
 	assert_string_equal(s.result.reason, s.error);
 }
 
+/* Its device cannot, ours can: no failure, though the session is over. */
+static void a_server_that_is_unable(void **state)
+{
+	struct rxfer_wait wait = soon();
+	struct scene s;
+
+	(void)state;
+	for (int unable = 0; unable < 2; unable++) {
+		set_scene(&s);
+		start_it(&s, run_it);
+		assert_int_equal(session_hello(&s.ours, false, &s.peer, &wait), 0);
+		drop(hear(&s, MSG_CONFIG));
+		say(&s, MSG_FAIL,
+		    unable ? "{\"reason\":\"no windows\",\"unable\":1}"
+			   : "{\"reason\":\"no windows\",\"unable\":0}");
+		end_scene(&s);
+		assert_int_equal(s.rc, unable ? -EREMOTE : -EREMOTEIO);
+		assert_int_equal(s.result.status, unable ? RESULT_SKIPPED : RESULT_FAILED);
+		assert_string_equal(s.result.reason, "the client side: no windows");
+	}
+}
+
 static void a_server_without_memory(void **state)
 {
 	struct scene s;
@@ -261,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_that_has_given_up),
+		cmocka_unit_test(a_server_that_is_unable),
 		cmocka_unit_test(a_server_without_memory),
 		cmocka_unit_test(malformed_answers_to_start),
 		cmocka_unit_test(an_answer_that_is_not_due),

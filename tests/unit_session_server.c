@@ -62,6 +62,47 @@ static void connect_server(struct scene *s)
 	drop(hear(s, MSG_CONNECTED));
 }
 
+/* The device of this end has no immediate data, and no such service level. What it cannot do at all
+ * is told apart from what it cannot do so. */
+static void what_the_device_cannot_do(void **state)
+{
+	static const struct {
+		uint64_t op;
+		uint64_t sl;
+		const char *reason;
+		bool unable;
+	} cases[] = {
+		{OP_WRITE_IMM, 0, "iWARP has no immediate data", true},
+		{OP_WRITE, 1, "--sl 1 cannot be had", false},
+	};
+	struct rxfer_wait wait;
+	const char *reason;
+	struct scene s;
+	json_t *body;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_scene_on(&s, true);
+		start_it(&s, serve_it);
+		wait = soon();
+		assert_int_equal(session_hello(&s.ours, true, &s.peer, &wait), 0);
+		s.cfg.op = cases[i].op;
+		s.cfg.sl = cases[i].sl;
+		assert_int_equal(
+			control_send(&s.ours, MSG_CONFIG, config_to_json(&s.cfg, s.token), &wait),
+			0);
+		body = hear(&s, MSG_FAIL);
+		reason = json_string_value(json_object_get(body, "reason"));
+		assert_non_null(reason);
+		assert_non_null(strstr(reason, cases[i].reason));
+		assert_int_equal(json_integer_value(json_object_get(body, "unable")),
+				 cases[i].unable);
+		json_decref(body);
+		end_scene(&s);
+		assert_int_equal(s.rc, -EOPNOTSUPP);
+	}
+}
+
 static void memory_refused(const char *name, json_t *value, const char *part)
 {
 	struct rxfer_wait wait = soon();
@@ -252,6 +293,7 @@ static void what_follows_a_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_device_cannot_do),
 		cmocka_unit_test(memory_that_is_none),
 		cmocka_unit_test(memory_that_is_elsewhere),
 		cmocka_unit_test(memory_that_takes_its_time),
