@@ -250,7 +250,7 @@ static int table_end(struct report *r)
 	if (err)
 		return err;
 	if (r->common.peer_signal[0]) /* --bidir is for a whole sweep */
-		fputs("Both directions: MiB/s and kIO/s are their sums, all else is the client's.\n",
+		fputs("Both directions: MiB/s and kIO/s add up both ends' own averages, all else is the client's.\n",
 		      f);
 	if (r->partial)
 		fprintf(f, "%u of %u rows %s partial: interrupted before the end of the run.\n",

@@ -179,8 +179,9 @@ static void test_table_bidir(void **state)
 	strcpy(result.peer_signal, "half");
 	add(r, &result);
 	closed(r, true);
-	assert_non_null(strstr(slurp(OUT), "\nBoth directions: MiB/s and kIO/s are their sums, all "
-					   "else is the client's.\n"));
+	assert_non_null(strstr(slurp(OUT),
+			       "\nBoth directions: MiB/s and kIO/s add up both ends' own "
+			       "averages, all else is the client's.\n"));
 }
 
 static void test_table_no_rows(void **state)

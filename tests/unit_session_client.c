@@ -213,6 +213,17 @@ static void malformed_results(void **state)
 	}
 }
 
+/* The server's is 20 I/Os of 64 bytes in a microsecond; time and iterations are the client's. */
+static void is_sum_of_averages(const struct result *r)
+{
+	double rate = r->iterations / r->seconds / 1e6;
+
+	assert_true(r->iterations == 20);
+	assert_true(r->seconds > 1e-6);
+	assert_true(fabs(r->msg_rate_Mpps - (rate + 20)) < 1e-6);
+	assert_true(fabs(r->bw_avg_MiBps - (rate + 20) * 64e6 / 1048576) < 1e-3);
+}
+
 /* Its own load is done, the server's goes on: that one is cut short, too, and it is said once. */
 static void interrupted_while_it_waits(void **state)
 {
@@ -242,6 +253,7 @@ static void interrupted_while_it_waits(void **state)
 	assert_string_equal(s.result.partial, "yes");
 	assert_true(s.result.peer_iterations == 20);
 	assert_true(isnan(s.result.bw_peak_MiBps));
+	is_sum_of_averages(&s.result);
 }
 
 /* A server that is stopped: its memory can be written to for ever, but its load is none. */
