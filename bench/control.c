@@ -70,34 +70,15 @@ static int gone(const struct control *c, int err)
 	return rxfer_fail(err, "control connection to %s: %s", c->peer, strerror(err));
 }
 
-static int send_all(struct control *c, const void *data, size_t n, const struct rxfer_wait *wait)
-{
-	const char *p = data;
-
-	while (n) {
-		ssize_t done = send(c->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-		int rc;
-
-		if (done >= 0) {
-			p += done;
-			n -= (size_t)done;
-			continue;
-		}
-		if (errno != EAGAIN && errno != EINTR)
-			return gone(c, errno);
-		rc = wait_for(c, POLLOUT, wait);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-static int recv_all(struct control *c, void *data, size_t n, const struct rxfer_wait *wait)
+/* All @n bytes, as many as go at a time. @way: POLLOUT, they are sent; POLLIN, received. */
+static int move_all(struct control *c, short way, void *data, size_t n,
+		    const struct rxfer_wait *wait)
 {
 	char *p = data;
 
 	while (n) {
-		ssize_t done = recv(c->fd, p, n, MSG_DONTWAIT);
+		ssize_t done = way == POLLOUT ? send(c->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT)
+					      : recv(c->fd, p, n, MSG_DONTWAIT);
 		int rc;
 
 		if (done == 0)
@@ -109,7 +90,7 @@ static int recv_all(struct control *c, void *data, size_t n, const struct rxfer_
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return gone(c, errno);
-		rc = wait_for(c, POLLIN, wait);
+		rc = wait_for(c, way, wait);
 		if (rc)
 			return rc;
 	}
@@ -170,7 +151,7 @@ int control_send(struct control *c, enum message type, json_t *body, const struc
 	h.length = htonl((uint32_t)length);
 	memcpy(frame, &h, sizeof(h));
 	snprintf(frame + sizeof(h), length + 1, "%s\r\n\r\n", text);
-	rc = send_all(c, frame, sizeof(h) + length, wait);
+	rc = move_all(c, POLLOUT, frame, sizeof(h) + length, wait);
 	free(frame);
 	free(text);
 	return rc == -ECONNRESET ? control_reason(c, rc) : rc; /* it may have said why it went */
@@ -220,7 +201,7 @@ static int recv_message(struct control *c, enum message *type, json_t **body,
 	struct header h;
 	json_error_t why;
 	char *text;
-	int rc = recv_all(c, &h, sizeof(h), wait);
+	int rc = move_all(c, POLLIN, &h, sizeof(h), wait);
 
 	if (!rc)
 		rc = check_header(c, &h);
@@ -229,7 +210,7 @@ static int recv_message(struct control *c, enum message *type, json_t **body,
 	text = malloc(h.length + 1);
 	if (!text)
 		return rxfer_fail(ENOMEM, "out of memory for a control message");
-	rc = recv_all(c, text, h.length, wait);
+	rc = move_all(c, POLLIN, text, h.length, wait);
 	if (!rc) {
 		*body = json_loadb(text, h.length, 0, &why);
 		if (!json_is_object(*body)) {

@@ -165,6 +165,15 @@ int target_from_json(const json_t *body, struct target *t)
 	return 0;
 }
 
+int target_check(const struct target *t, const char *whose, const struct cfg *cfg,
+		 const struct layout *layout)
+{
+	if (cfg->op == OP_SEND || t->len >= cfg->qps * cfg->depth * layout->target)
+		return 0;
+	return rxfer_fail(EBADMSG, "%s offers %s of memory, too few for this run", whose,
+			  rxfer_count(t->len, "byte").s);
+}
+
 void addr_text(const struct sockaddr_storage *addr, char *buf, unsigned int size)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;

@@ -73,6 +73,10 @@ int ready_from_json(const json_t *body, struct ready *r);
 void target_to_json(const struct target *t, json_t *body);
 int target_from_json(const json_t *body, struct target *t);
 
+/** target_check() - is @t, of @whose ("the server"), large enough for the run? 0 or -EBADMSG. */
+int target_check(const struct target *t, const char *whose, const struct cfg *cfg,
+		 const struct layout *layout);
+
 json_t *messages_to_json(const struct direct *d, uint64_t qps);
 int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps);
 

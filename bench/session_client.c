@@ -221,11 +221,8 @@ static int configure(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 		return rc;
 	rc = ready_from_json(body, &run->server);
 	json_decref(body);
-	if (!rc && run->cfg->op != OP_SEND &&
-	    run->server.target.len < run->cfg->qps * run->cfg->depth * run->layout.target)
-		rc = rxfer_fail(EBADMSG,
-				"the server offers %llu bytes of memory, too few for this run",
-				(unsigned long long)run->server.target.len);
+	if (!rc)
+		rc = target_check(&run->server.target, "the server", run->cfg, &run->layout);
 	if (!rc && same_device(run))
 		rc = rxfer_dev_room(run->dev, run->cfg->qps, 2);
 	return rc;

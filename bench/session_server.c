@@ -134,12 +134,7 @@ static int hear_of_memory(struct served *s)
 		return rc;
 	rc = target_from_json(body, &s->theirs);
 	json_decref(body);
-	if (!rc && s->cfg.op != OP_SEND &&
-	    s->theirs.len < s->cfg.qps * s->cfg.depth * s->layout.target)
-		rc = rxfer_fail(EBADMSG,
-				"the client offers %llu bytes of memory, too few for this run",
-				(unsigned long long)s->theirs.len);
-	return rc;
+	return rc ? rc : target_check(&s->theirs, "the client", &s->cfg, &s->layout);
 }
 
 /* The device, the memory, the connections. */
