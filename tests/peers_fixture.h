@@ -40,6 +40,7 @@ struct scene {
 	pthread_t thread;
 	const uint64_t *at;    /* where our memory is said to be; NULL: where it is */
 	unsigned int pause_us; /* that we take to make it */
+	unsigned int late_us;  /* that the program's end takes between hello and all else */
 
 	/* Of the program's end. */
 	int (*run)(struct scene *s);
@@ -92,6 +93,15 @@ static inline void set_scene_on(struct scene *s, bool iwarp)
 	assert_int_equal(control_pair(&s->ours, &s->its), 0);
 }
 
+/* The program's end begins; @first: we say hello first. */
+static inline void meet(struct scene *s, int (*run)(struct scene *), bool first)
+{
+	struct rxfer_wait wait = soon();
+
+	start_it(s, run);
+	assert_int_equal(session_hello(&s->ours, first, &s->peer, &wait), 0);
+}
+
 static inline void set_scene(struct scene *s)
 {
 	set_scene_on(s, false);
@@ -104,6 +114,15 @@ static inline void our_device(struct scene *s)
 	layout_make(&s->cfg, &s->layout);
 	assert_int_equal(rxfer_dev_open("fake0", "global", &s->dev), 0);
 	assert_int_equal(exposed_make(&s->cfg, &s->layout, both, s->dev, &s->exposed), 0);
+}
+
+static inline struct rxfer_conn_attr our_attr(const struct scene *s)
+{
+	struct rxfer_conn_attr attr;
+
+	assert_int_equal(
+		conn_attr(&s->cfg, &s->layout, (struct roles){true, true}, s->token, 0, &attr), 0);
+	return attr;
 }
 
 /* Both ends are gone, and nothing is left. */
@@ -123,13 +142,17 @@ static inline void end_scene(struct scene *s)
 		fail_msg("%u violations: %s", fake_violations(), fake_violation(0));
 }
 
-static inline void say(struct scene *s, enum message type, const char *text)
+static inline void say_body(struct scene *s, enum message type, json_t *body)
 {
 	struct rxfer_wait wait = soon();
-	json_t *body = json_loads(text, 0, NULL);
 
 	assert_non_null(body);
 	assert_int_equal(control_send(&s->ours, type, body, &wait), 0);
+}
+
+static inline void say(struct scene *s, enum message type, const char *text)
+{
+	say_body(s, type, json_loads(text, 0, NULL));
 }
 
 static inline json_t *hear(struct scene *s, enum message want)

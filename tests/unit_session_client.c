@@ -11,19 +11,19 @@ static int run_it(struct scene *s)
 	struct peer peer;
 	int rc = session_hello(&s->its, true, &peer, &wait);
 
+	usleep(s->late_us);
 	return rc ? rc : session_run(&s->its, &peer, &s->cfg, &s->runtime, &s->result);
 }
 
 /* READY says @value of @member, where that is not NULL. */
 static void greet_client(struct scene *s, const char *member, json_t *value)
 {
-	struct rxfer_wait wait = soon();
 	struct rxfer_conn_attr attr;
+	struct rxfer_wait wait;
 	struct ready ready;
 	json_t *body;
 
-	start_it(s, run_it);
-	assert_int_equal(session_hello(&s->ours, false, &s->peer, &wait), 0);
+	meet(s, run_it, false);
 	body = hear(s, MSG_CONFIG);
 	assert_int_equal(config_from_json(body, &s->cfg, s->token), 0);
 	json_decref(body);
@@ -34,13 +34,12 @@ static void greet_client(struct scene *s, const char *member, json_t *value)
 	body = ready_to_json(&ready);
 	if (member)
 		json_object_set_new(body, member, value);
-	assert_int_equal(control_send(&s->ours, MSG_READY, body, &wait), 0);
+	say_body(s, MSG_READY, body);
 	if (member)
 		return;
 	drop(hear(s, MSG_MEMORY));
 	wait = soon();
-	assert_int_equal(
-		conn_attr(&s->cfg, &s->layout, (struct roles){true, true}, s->token, 0, &attr), 0);
+	attr = our_attr(s);
 	assert_int_equal(rxfer_accept(s->listener, &attr, &wait, &s->conn), 0);
 	usleep(s->pause_us);
 	say(s, MSG_CONNECTED, "{}");
@@ -52,27 +51,15 @@ static void meet_client(struct scene *s, const char *member, json_t *value)
 	greet_client(s, member, value);
 }
 
-static int run_late(struct scene *s)
-{
-	struct rxfer_wait wait = soon();
-	int rc = session_hello(&s->its, true, &s->peer, &wait);
-
-	usleep(s->pause_us);
-	return rc ? rc : session_run(&s->its, &s->peer, &s->cfg, &s->runtime, &s->result);
-}
-
 /* It has been gone when the client asks for something; its last word is there all the same. */
 static void a_server_that_has_given_up(void **state)
 {
-	struct rxfer_wait wait = soon();
-	struct peer peer;
 	struct scene s;
 
 	(void)state;
 	set_scene(&s);
-	s.pause_us = 100000;
-	start_it(&s, run_late);
-	assert_int_equal(session_hello(&s.ours, false, &peer, &wait), 0);
+	s.late_us = 100000;
+	meet(&s, run_it, false);
 	say(&s, MSG_FAIL, "{\"reason\":\"asked for no run within 3.0 s\"}");
 	control_close(&s.ours);
 	end_scene(&s);
@@ -85,14 +72,12 @@ static void a_server_that_has_given_up(void **state)
 /* Its device cannot, ours can: no failure, though the session is over. */
 static void a_server_that_is_unable(void **state)
 {
-	struct rxfer_wait wait = soon();
 	struct scene s;
 
 	(void)state;
 	for (int unable = 0; unable < 2; unable++) {
 		set_scene(&s);
-		start_it(&s, run_it);
-		assert_int_equal(session_hello(&s.ours, false, &s.peer, &wait), 0);
+		meet(&s, run_it, false);
 		drop(hear(&s, MSG_CONFIG));
 		say(&s, MSG_FAIL,
 		    unable ? "{\"reason\":\"no windows\",\"unable\":1}"
@@ -114,6 +99,23 @@ static void a_server_without_memory(void **state)
 	assert_int_equal(s.result.status, RESULT_FAILED);
 }
 
+/* The client waits for our answer to its START, and for nothing else. */
+static void meet_up_to_start(struct scene *s)
+{
+	meet_client(s, NULL, NULL);
+	drop(hear(s, MSG_START));
+	say(s, MSG_ALIVE, "{}");
+	usleep(80000); /* so that what comes next is looked at alone */
+}
+
+/* One phase of the client's load begins. */
+static void let_it_go(struct scene *s)
+{
+	drop(hear(s, MSG_START));
+	say(s, MSG_STARTED, "{\"messages\":[0]}");
+	drop(hear(s, MSG_GO));
+}
+
 static void malformed_answers_to_start(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"messages\":[]}", "{\"messages\":[0,0]}",
@@ -122,10 +124,7 @@ static void malformed_answers_to_start(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		meet_client(&s, NULL, NULL);
-		drop(hear(&s, MSG_START));
-		say(&s, MSG_ALIVE, "{}");
-		usleep(80000); /* so that it is looked at alone */
+		meet_up_to_start(&s);
 		say(&s, MSG_STARTED, texts[i]);
 		it_fails(&s, "messages");
 	}
@@ -136,16 +135,10 @@ static void an_answer_that_is_not_due(void **state)
 	struct scene s;
 
 	(void)state;
-	meet_client(&s, NULL, NULL);
-	drop(hear(&s, MSG_START));
-	say(&s, MSG_ALIVE, "{}");
-	usleep(80000);
+	meet_up_to_start(&s);
 	say(&s, MSG_RESULT, "{}");
 	it_fails(&s, "message 8 when none such was due");
-	meet_client(&s, NULL, NULL);
-	drop(hear(&s, MSG_START));
-	say(&s, MSG_ALIVE, "{}");
-	usleep(80000);
+	meet_up_to_start(&s);
 	say(&s, MSG_FAIL, "{\"reason\":\"tired of it\"}");
 	end_scene(&s);
 	assert_int_equal(s.rc, -EREMOTEIO);
@@ -172,11 +165,8 @@ static void memory_that_takes_its_time(void **state)
 static json_t *client_to_stop(struct scene *s)
 {
 	meet_client(s, NULL, NULL);
-	for (int i = 0; i < 2; i++) {
-		drop(hear(s, MSG_START));
-		say(s, MSG_STARTED, "{\"messages\":[0]}");
-		drop(hear(s, MSG_GO));
-	}
+	let_it_go(s);
+	let_it_go(s);
 	return hear(s, MSG_STOP);
 }
 
@@ -199,15 +189,13 @@ static void malformed_results(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct rxfer_wait wait;
 		struct scene s;
 		json_t *body;
 
 		drop(client_to_stop(&s));
 		body = good_result();
 		json_object_del(body, names[i]);
-		wait = soon();
-		assert_int_equal(control_send(&s.ours, MSG_RESULT, body, &wait), 0);
+		say_body(&s, MSG_RESULT, body);
 		it_fails(&s, names[i]);
 		assert_int_equal(s.result.status, RESULT_FAILED);
 	}
@@ -228,7 +216,6 @@ static void is_sum_of_averages(const struct result *r)
 static void interrupted_while_it_waits(void **state)
 {
 	struct load_result load;
-	struct rxfer_wait wait;
 	struct scene s;
 	json_t *body;
 
@@ -244,8 +231,7 @@ static void interrupted_while_it_waits(void **state)
 	body = good_result();
 	assert_int_equal(load_from_json(body, &load), 0);
 	json_object_set_new(body, "cut_short", json_integer(1));
-	wait = soon();
-	assert_int_equal(control_send(&s.ours, MSG_RESULT, body, &wait), 0);
+	say_body(&s, MSG_RESULT, body);
 	drop(hear(&s, MSG_CLOSED));
 	end_scene(&s);
 	assert_int_equal(s.rc, 0);
@@ -267,11 +253,8 @@ static void a_server_that_falls_silent(void **state)
 	s.cfg.duration_ns = 20 * TIMEOUT_NS;
 	s.cfg.timeout_ns = 300 * MS;
 	greet_client(&s, NULL, NULL);
-	for (int i = 0; i < 2; i++) {
-		drop(hear(&s, MSG_START));
-		say(&s, MSG_STARTED, "{\"messages\":[0]}");
-		drop(hear(&s, MSG_GO));
-	}
+	let_it_go(&s);
+	let_it_go(&s);
 	it_fails(&s, "nothing heard from");
 }
 
@@ -282,9 +265,7 @@ static void interrupted_before_the_timed_part(void **state)
 
 	(void)state;
 	meet_client(&s, NULL, NULL);
-	drop(hear(&s, MSG_START));
-	say(&s, MSG_STARTED, "{\"messages\":[0]}");
-	drop(hear(&s, MSG_GO));
+	let_it_go(&s);
 	drop(hear(&s, MSG_START));
 	s.stop = 1;
 	it_fails(&s, "interrupted before the timed part");

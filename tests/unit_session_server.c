@@ -14,21 +14,17 @@ static int serve_it(struct scene *s)
 
 static void meet_server(struct scene *s)
 {
-	struct rxfer_wait wait = soon();
-
 	set_scene(s);
-	start_it(s, serve_it);
-	assert_int_equal(session_hello(&s->ours, true, &s->peer, &wait), 0);
+	meet(s, serve_it, true);
 }
 
 /* Up to the server's READY. */
 static void configure_server(struct scene *s, struct ready *ready)
 {
-	struct rxfer_wait wait = soon();
-	json_t *body = config_to_json(&s->cfg, s->token);
+	json_t *body;
 
 	our_device(s);
-	assert_int_equal(control_send(&s->ours, MSG_CONFIG, body, &wait), 0);
+	say_body(s, MSG_CONFIG, config_to_json(&s->cfg, s->token));
 	body = hear(s, MSG_READY);
 	assert_int_equal(ready_from_json(body, ready), 0);
 	json_decref(body);
@@ -47,17 +43,16 @@ static json_t *our_memory(struct scene *s)
 
 static void connect_server(struct scene *s)
 {
-	struct rxfer_wait wait = soon();
 	struct rxfer_conn_attr attr;
+	struct rxfer_wait wait;
 	struct ready ready;
 
 	configure_server(s, &ready);
 	usleep(s->pause_us);
-	wait = soon();
 	if (s->cfg.bidir)
-		assert_int_equal(control_send(&s->ours, MSG_MEMORY, our_memory(s), &wait), 0);
-	assert_int_equal(
-		conn_attr(&s->cfg, &s->layout, (struct roles){true, true}, s->token, 0, &attr), 0);
+		say_body(s, MSG_MEMORY, our_memory(s));
+	wait = soon();
+	attr = our_attr(s);
 	assert_int_equal(rxfer_connect(s->dev, &ready.addr, &attr, &wait, &s->conn), 0);
 	drop(hear(s, MSG_CONNECTED));
 }
@@ -75,7 +70,6 @@ static void what_the_device_cannot_do(void **state)
 		{OP_WRITE_IMM, 0, "iWARP has no immediate data", true},
 		{OP_WRITE, 1, "--sl 1 cannot be had", false},
 	};
-	struct rxfer_wait wait;
 	const char *reason;
 	struct scene s;
 	json_t *body;
@@ -83,14 +77,10 @@ static void what_the_device_cannot_do(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		set_scene_on(&s, true);
-		start_it(&s, serve_it);
-		wait = soon();
-		assert_int_equal(session_hello(&s.ours, true, &s.peer, &wait), 0);
+		meet(&s, serve_it, true);
 		s.cfg.op = cases[i].op;
 		s.cfg.sl = cases[i].sl;
-		assert_int_equal(
-			control_send(&s.ours, MSG_CONFIG, config_to_json(&s.cfg, s.token), &wait),
-			0);
+		say_body(&s, MSG_CONFIG, config_to_json(&s.cfg, s.token));
 		body = hear(&s, MSG_FAIL);
 		reason = json_string_value(json_object_get(body, "reason"));
 		assert_non_null(reason);
@@ -103,9 +93,15 @@ static void what_the_device_cannot_do(void **state)
 	}
 }
 
+/* It is ready for GO. */
+static void start_server(struct scene *s)
+{
+	say(s, MSG_START, "{\"messages\":[0],\"cut_short\":0}");
+	drop(hear(s, MSG_STARTED));
+}
+
 static void memory_refused(const char *name, json_t *value, const char *part)
 {
-	struct rxfer_wait wait = soon();
 	struct ready ready;
 	struct scene s;
 	json_t *body;
@@ -117,7 +113,7 @@ static void memory_refused(const char *name, json_t *value, const char *part)
 		json_object_set_new(body, name, value);
 	else
 		json_object_del(body, name);
-	assert_int_equal(control_send(&s.ours, MSG_MEMORY, body, &wait), 0);
+	say_body(&s, MSG_MEMORY, body);
 	it_fails(&s, part);
 }
 
@@ -146,8 +142,7 @@ static void memory_that_is_elsewhere(void **state)
 		meet_server(&s);
 		s.at = &addrs[i];
 		connect_server(&s);
-		say(&s, MSG_START, "{\"messages\":[0],\"cut_short\":0}");
-		drop(hear(&s, MSG_STARTED));
+		start_server(&s);
 		say(&s, MSG_GO, "{}");
 		it_fails(&s, "memory is not open to us there");
 	}
@@ -180,8 +175,7 @@ static void go_when_it_is_not_due(void **state)
 
 	meet_server(&s);
 	connect_server(&s);
-	say(&s, MSG_START, "{\"messages\":[0],\"cut_short\":0}");
-	drop(hear(&s, MSG_STARTED));
+	start_server(&s);
 	say(&s, MSG_GO, "{}");
 	say(&s, MSG_GO, "{}");
 	it_fails(&s, "message 12 when none such was due");
@@ -224,8 +218,7 @@ static uint64_t server_goes(struct scene *s)
 {
 	uint64_t before, start;
 
-	say(s, MSG_START, "{\"messages\":[0],\"cut_short\":0}");
-	drop(hear(s, MSG_STARTED));
+	start_server(s);
 	before = fake_stats()->bytes_written;
 	start = rxfer_now();
 	say(s, MSG_GO, "{}");

@@ -2,6 +2,7 @@
 /* Service levels on the test double: both queue pairs have the one asked for or there is no
  * connection, and nothing is left of what could not be made. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "fakehca/engine.h"
 
@@ -12,6 +13,12 @@ static void open_with(struct engine *e, const struct fake_config *config, uint8_
 	engine_open(e, config, "global");
 	engine_attr(e, &read_shape, 5, 0, "half");
 	e->client_attr.sl = e->server_attr.sl = sl;
+}
+
+static void connect_with(struct engine *e, const struct fake_config *config, uint8_t sl)
+{
+	open_with(e, config, sl);
+	assert_int_equal(engine_connect_both(e), 0);
 }
 
 static struct ibv_qp_attr qp_of(const struct rxfer_conn *conn)
@@ -143,8 +150,7 @@ static void extensions_are_those_that_both_have(void **state)
 	(void)state;
 	config.device[0].ece_vendor = 9;
 	config.device[0].ece_options = 5;
-	open_with(&e, &config, 2);
-	assert_int_equal(engine_connect_both(&e), 0);
+	connect_with(&e, &config, 2);
 	assert_int_equal(ibv_query_ece(e.client->id->qp, &ece), 0);
 	assert_int_equal(ece.options, 5);
 	engine_close(&e);
@@ -158,13 +164,11 @@ static void a_driver_that_does_not_tell(void **state)
 
 	(void)state;
 	config.device[0].sl_told = 0;
-	open_with(&e, &config, 3);
-	assert_int_equal(engine_connect_both(&e), 0);
+	connect_with(&e, &config, 3);
 	assert_int_equal(found(e.client), -1);
 	assert_int_equal(found(e.server), -1);
 	engine_close(&e);
-	open_with(&e, &config, 0);
-	assert_int_equal(engine_connect_both(&e), 0);
+	connect_with(&e, &config, 0);
 	assert_int_equal(found(e.client), 0);
 	engine_close(&e);
 }
@@ -182,6 +186,18 @@ static void no_connection(const struct fake_config *config, uint8_t sl, int serv
 		fail_msg("it said: %s; wanted: %s", e.accept_error, words);
 	assert_null(e.client);
 	assert_null(e.server);
+	engine_close(&e);
+}
+
+/* The client finds out, when the server has answered. */
+static void no_connection_for_us(const struct fake_config *config, int client, const char *words)
+{
+	struct engine e;
+
+	open_with(&e, config, 4);
+	assert_int_equal(engine_connect_both(&e), client);
+	engine_said(words);
+	assert_int_equal(e.accepted, -ECONNREFUSED);
 	engine_close(&e);
 }
 
@@ -230,7 +246,7 @@ static void a_step_that_fails(void **state)
 {
 	static const char *const steps[] = {"INIT", "RTR", "RTS"};
 	struct fake_config config = engine_config();
-	struct engine e;
+	char words[64];
 
 	(void)state;
 	for (uint32_t nth = 1; nth <= 3; nth++) {
@@ -238,28 +254,20 @@ static void a_step_that_fails(void **state)
 		no_connection(&config, 4, -EINVAL, steps[nth - 1]);
 	}
 	for (uint32_t nth = 4; nth <= 6; nth++) {
+		snprintf(words, sizeof(words), "refuses to make the queue pair ready (%s)",
+			 steps[nth - 4]);
 		config.fail_modify_qp = (struct fake_fault){nth, EINVAL};
-		open_with(&e, &config, 4);
-		assert_int_equal(engine_connect_both(&e), -EINVAL);
-		engine_said(steps[nth - 4]);
-		engine_said("refuses to make the queue pair ready");
-		assert_int_equal(e.accepted, -ECONNREFUSED);
-		engine_close(&e);
+		no_connection_for_us(&config, -EINVAL, words);
 	}
 }
 
 static void the_last_word_fails(void **state)
 {
 	struct fake_config config = engine_config();
-	struct engine e;
 
 	(void)state;
 	config.fail_establish = (struct fake_fault){1, ENODATA};
-	open_with(&e, &config, 4);
-	assert_int_equal(engine_connect_both(&e), -ENODATA);
-	engine_said("rdma_establish on fake0");
-	assert_int_equal(e.accepted, -ECONNREFUSED);
-	engine_close(&e);
+	no_connection_for_us(&config, -ENODATA, "rdma_establish on fake0");
 	config.fail_establish.nth = 0;
 	config.fail_accept = (struct fake_fault){1, ECONNABORTED};
 	no_connection(&config, 4, -ECONNABORTED, "rdma_accept on fake0");
@@ -306,8 +314,7 @@ static void the_peer_leaves(void **state)
 	struct engine e;
 
 	(void)state;
-	open_with(&e, NULL, 4);
-	assert_int_equal(engine_connect_both(&e), 0);
+	connect_with(&e, NULL, 4);
 	first = e.client;
 	rxfer_conn_close(e.server);
 	e.client = e.server = NULL;

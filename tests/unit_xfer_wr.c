@@ -45,6 +45,12 @@ static void connect_pair(struct pair *p)
 	assert_int_equal(p->e.accepted, 0);
 }
 
+static void open_pair(struct pair *p, enum rxfer_opcode op)
+{
+	prepare(p, NULL, op, 10);
+	connect_pair(p);
+}
+
 static void refused(struct pair *p, const char *words)
 {
 	assert_int_equal(engine_connect(&p->e), -EMSGSIZE);
@@ -247,8 +253,7 @@ static void a_note_arrives_as_nothing(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_SEND, 10);
-	connect_pair(&p);
+	open_pair(&p, RXFER_SEND);
 	assert_int_equal(note_recv(&p), 0);
 	assert_int_equal(rxfer_post_note(p.e.client), 0);
 	assert_false(engine_idle(p.e.client));
@@ -272,8 +277,7 @@ static void a_note_under_way_is_no_work(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_SEND, 10);
-	connect_pair(&p);
+	open_pair(&p, RXFER_SEND);
 	assert_int_equal(note_recv(&p), 0);
 	assert_int_equal(rxfer_post_note(p.e.client), 0);
 	assert_true(rxfer_idle(p.e.client));
@@ -318,8 +322,7 @@ static void a_note_that_fails_breaks(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_SEND, 10);
-	connect_pair(&p);
+	open_pair(&p, RXFER_SEND);
 	fake_live()->fail_post_send = (struct fake_fault){1, EIO};
 	assert_int_equal(rxfer_post_note(p.e.client), -EIO);
 	engine_said("no bytes on fake0");
@@ -341,6 +344,13 @@ static struct rxfer_prepared *prepare_it(struct pair *p, enum rxfer_opcode op)
 	return prepared;
 }
 
+/* It is posted, and all of it arrives. */
+static void moves(struct pair *p, struct rxfer_prepared *prepared)
+{
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+	expect_done(p, 40);
+}
+
 /* As often as one likes, and with what is in the memory then. */
 static void a_prepared_io_is_posted_again_and_again(void **state)
 {
@@ -348,14 +358,12 @@ static void a_prepared_io_is_posted_again_and_again(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_WRITE, 10);
-	connect_pair(&p);
+	open_pair(&p, RXFER_WRITE);
 	prepared = prepare_it(&p, RXFER_WRITE);
 	for (int i = 1; i <= 5; i++) {
 		memset(mine, i, sizeof(mine));
-		assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+		moves(&p, prepared);
 		assert_int_equal(fake_stats()->sqes, i); /* four fragments in one WR */
-		expect_done(&p, 40);
 		assert_int_equal(theirs[0], i);
 		assert_int_equal(theirs[39], i);
 	}
@@ -377,9 +385,8 @@ static void what_cannot_be_prepared_goes_by_its_lists(void **state)
 	connect_pair(&p);
 	prepared = prepare_it(&p, RXFER_WRITE);
 	for (uint64_t i = 1; i <= 2; i++) {
-		assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
+		moves(&p, prepared);
 		assert_int_equal(fake_stats()->sqes, 2 * i);
-		expect_done(&p, 40);
 	}
 	assert_int_equal(theirs[39], 4);
 	rxfer_unprepare(prepared);
@@ -394,21 +401,18 @@ static void memory_that_was_declared_anew(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_WRITE, 10);
-	connect_pair(&p);
+	open_pair(&p, RXFER_WRITE);
 	prepared = prepare_it(&p, RXFER_WRITE);
 	rxfer_mem_del(p.mine);
 	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), -EFAULT);
 	engine_said("rxfer_mem_add");
 	assert_true(engine_idle(p.e.client));
 	assert_int_equal(rxfer_mem_add(p.e.cdev, mine, sizeof(mine), RXFER_LOCAL, &mem), 0);
-	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
-	expect_done(&p, 40);
+	moves(&p, prepared);
 	assert_int_equal(theirs[39], 4);
 	rxfer_mem_del(mem);
 	assert_int_equal(rxfer_mem_add(p.e.cdev, mine, sizeof(mine), RXFER_LOCAL, &mem), 0);
-	assert_int_equal(rxfer_post_prepared(prepared, 0, 7, 0), 0);
-	expect_done(&p, 40);
+	moves(&p, prepared);
 	rxfer_unprepare(prepared);
 	engine_close(&p.e);
 }
@@ -443,15 +447,20 @@ static void a_prepared_io_is_refused(void **state)
 
 /* ---- Doorbells, clocks ---- */
 
+static void open_singly(struct pair *p)
+{
+	prepare(p, NULL, RXFER_WRITE, 10);
+	p->e.client_attr.sge_max = 1;
+	p->e.client_attr.post_single = true;
+	connect_pair(p);
+}
+
 static void one_post_for_each_wr(void **state)
 {
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_WRITE, 10);
-	p.e.client_attr.sge_max = 1;
-	p.e.client_attr.post_single = true;
-	connect_pair(&p);
+	open_singly(&p);
 	assert_int_equal(write_it(&p), 0);
 	assert_int_equal(fake_stats()->posts, FRAGS);
 	assert_int_equal(rxfer_conn_counts(p.e.client)->posts, FRAGS);
@@ -467,10 +476,7 @@ static void a_post_that_fails_among_others(void **state)
 	struct pair p;
 
 	(void)state;
-	prepare(&p, NULL, RXFER_WRITE, 10);
-	p.e.client_attr.sge_max = 1;
-	p.e.client_attr.post_single = true;
-	connect_pair(&p);
+	open_singly(&p);
 	fake_live()->fail_post_send = (struct fake_fault){3, EIO};
 	assert_int_equal(write_it(&p), -EIO);
 	engine_said("took 2 of 4 WRs");
