@@ -7,7 +7,6 @@
 #define RXFER_SQ_H
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Depths above this are refused: sequence numbers are told apart by their distance modulo 2^32. */
@@ -102,31 +101,6 @@ static inline int rxfer_sq_commit(struct rxfer_sq *sq, uint32_t n, uint32_t actu
 	if (posted > sq->peak)
 		sq->peak = posted;
 	return 0;
-}
-
-/**
- * rxfer_sq_spend() - rxfer_sq_reserve() of @n and rxfer_sq_commit() in one, where nothing happens
- * between them. What the two check is one comparison then: posted + reserved + n <= depth.
- * @left: out: how many credits are free then
- * Returns true; or false, and nothing changes, where one of them would refuse: call them to know
- * which, and why.
- */
-static inline bool rxfer_sq_spend(struct rxfer_sq *sq, uint32_t n, uint32_t actual, uint32_t keep,
-				  uint32_t *first_seq, int64_t *left)
-{
-	uint32_t seq = sq->head, posted = seq - sq->tail;
-	int64_t room = (int64_t)sq->depth - posted - sq->reserved - n;
-
-	if (room < 0 || (uint64_t)actual + keep > n)
-		return false;
-	*first_seq = seq;
-	*left = room + n - actual - keep;
-	sq->head = seq + actual;
-	sq->reserved += keep;
-	sq->peak_was = sq->peak;
-	if (posted + actual > sq->peak)
-		sq->peak = posted + actual;
-	return true;
 }
 
 /**

@@ -214,6 +214,46 @@ static void agrees_with_the_model(void **state)
 		PROP_CHECK(&p, run_agrees(&real, &p, seed));
 }
 
+/* ---- an I/O of one WR, alone in its post: in two halves ---- */
+
+/* What is asked and not entered leaves no trace: a post that was refused. */
+static void one_of_one(struct run *r, struct rxfer_sig *halves)
+{
+	uint64_t word = 0; /* an I/O that the silent tail does not count yet */
+	struct rxfer_sig_wr wr = {.must_signal = prop_chance(r->p, 5),
+				  .ends_io = true,
+				  .ends_post = true,
+				  .io_epoch = &word};
+	enum rxfer_sig_answer answer;
+	bool said;
+
+	random_account(r);
+	rxfer_sig_ask(halves, rxfer_sq_free(&r->sq), prop_chance(r->p, 50));
+	answer = rxfer_sig_ask(halves, rxfer_sq_free(&r->sq), wr.must_signal);
+	rxfer_sig_told(halves, answer);
+	said = rxfer_sig_decide(&r->sig, &r->sq, &wr);
+	expect(r, said == (answer != RXFER_SIG_SILENT));
+	expect(r, !said || wr.forced == (answer == RXFER_SIG_FORCED));
+	expect(r, !memcmp(&r->sig, halves, sizeof(*halves)));
+}
+
+static void halves_make_the_whole(void **state)
+{
+	uint64_t seed = prop_first_seed();
+	struct rxfer_sig halves;
+	struct prop p;
+	struct run r;
+
+	(void)state;
+	for (uint64_t n = prop_count(100000, 64); n; n--, seed++) {
+		run_start(&r, &real, &p, seed);
+		halves = r.sig;
+		for (uint32_t posts = prop_range(&p, 1, MAX_POSTS); posts && r.agree; posts--)
+			one_of_one(&r, &halves);
+		PROP_CHECK(&p, r.agree);
+	}
+}
+
 /* ---- each rule bites ---- */
 
 /* With slots without number no silent tail is ever half of them: rule (b) is off. */
@@ -368,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_model),
+		cmocka_unit_test(halves_make_the_whole),
 		cmocka_unit_test(bites_no_rule_b),
 		cmocka_unit_test(bites_rule_b_rounds_down),
 		cmocka_unit_test(bites_no_rule_c),
