@@ -90,7 +90,8 @@ struct rxfer_conn {
 	uint32_t later; /* of these, credits kept after the submit */
 	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
 	uint64_t inline_max;
-	uint32_t reads; /* READs in flight */
+	uint32_t unordered; /* 1 where a completion may come before an earlier READ's: iWARP */
+	uint32_t reads;	    /* READs in flight, counted there only: what follows one is fenced */
 	struct rxfer_sq sq;
 	struct rxfer_sig sig;
 	struct rxfer_dev *dev;

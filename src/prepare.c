@@ -157,7 +157,8 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 	io->last_seq = conn->sq.head;
 	conn->next_io = io->next;
 	conn->inflight++;
-	conn->reads += p->op == RXFER_READ;
+	if (p->op == RXFER_READ)
+		conn->reads += conn->unordered;
 	conn->counts.sqe++;
 	conn->counts.posts++;
 }

@@ -230,6 +230,7 @@ static int account(struct rxfer_conn *conn)
 			conn->info.sq_depth, a->sq_depth ? ", or a larger --sq-depth" : "");
 	if (rc)
 		return rxfer_fail(rc, "the send queue's account: %s", strerror(-rc));
+	conn->unordered = conn->dev->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	return rxfer_sq_reserve(&conn->sq, 1); /* the drain WR's, for good */
 }
 

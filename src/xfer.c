@@ -194,7 +194,7 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		}
 	}
 	if (read)
-		conn->reads++;
+		conn->reads += conn->unordered;
 	else if (conn->reads)
 		io->wr->send_flags |= IBV_SEND_FENCE;
 	io->done.own_cqe = said;

@@ -81,7 +81,7 @@ draw_device() {
 	local setting
 	FAKEHCA=seed=$1
 	for setting in sq_delay={0,5,50} rq_delay={0,5,80} cq_order={0,1,2,3} read_lag={1,20} \
-		sq_extra={1,9} mtu={256,4096} max_sge={4,5} early_sends=1; do
+		sq_extra={1,9} mtu={256,4096} max_sge={4,5}; do
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
 }

@@ -290,32 +290,62 @@ static void a_drain_proves_the_silent_tail(void **state)
 	engine_close(&p.e);
 }
 
-/* READs aside, between WRITEs, on a device that reports WRITEs before READs that came first. */
-static void what_follows_a_read_is_fenced(void **state)
+/*
+ * A READ aside and a WRITE behind it, on a device that is slow to answer READs; some steps of it.
+ * Over iWARP a WRITE may be reported before a READ that came first.
+ */
+static void read_and_write(struct pair *p, bool iwarp)
 {
 	struct fake_config config = engine_config();
+
+	config.device[0].iwarp = iwarp;
+	config.early_sends = iwarp;
+	config.read_lag = 50;
+	/* A READ over iWARP needs that right on this side. */
+	open_pair(p, &config, "global", RXFER_PEER_WRITE);
+	connect_pair(p, RXFER_WRITE, 1, 4, 0, "all");
+	memset(p->theirs, 5, 64);
+	p->mine[100] = 6;
+	assert_int_equal(read_at(p, 0, 64, 1, RXFER_ASIDE), 0);
+	assert_int_equal(write_at(p, 100, 8, 2, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		fake_step();
+		expect_nothing(p);
+	}
+}
+
+static void expect_both(struct pair *p)
+{
+	fake_run();
+	assert_int_equal(p->theirs[100], 6);
+	expect_done(p, 1);
+	assert_int_equal(p->mine[63], 5);
+	expect_done(p, 2);
+	assert_int_equal(p->e.client->counts.aside_posts, 1);
+	assert_int_equal(p->e.client->counts.posts, 1);
+	assert_true(engine_idle(p->e.client));
+	engine_close(&p->e);
+}
+
+static void over_iwarp_what_follows_a_read_is_fenced(void **state)
+{
 	struct pair p;
 
 	(void)state;
-	config.early_sends = true;
-	config.read_lag = 50;
-	open_pair(&p, &config, "global", RXFER_FIXED);
-	connect_pair(&p, RXFER_WRITE, 1, 4, 0, "all");
-	memset(p.theirs, 5, 64);
-	assert_int_equal(read_at(&p, 0, 64, 1, RXFER_ASIDE), 0);
-	assert_int_equal(write_at(&p, 100, 8, 2, 0), 0);
-	for (int i = 0; i < 20; i++) {
-		fake_step();
-		expect_nothing(&p);
-	}
-	fake_run();
-	expect_done(&p, 1);
-	assert_int_equal(p.mine[63], 5);
-	expect_done(&p, 2);
-	assert_int_equal(p.e.client->counts.aside_posts, 1);
-	assert_int_equal(p.e.client->counts.posts, 1);
-	assert_true(engine_idle(p.e.client));
-	engine_close(&p.e);
+	read_and_write(&p, true);
+	assert_int_equal(p.theirs[100], 0);
+	expect_both(&p);
+}
+
+/* A queue pair of rxe's with fences may stand still for good after a loss: see poll.c. */
+static void elsewhere_nothing_is_fenced(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	read_and_write(&p, false);
+	assert_int_equal(p.theirs[100], 6);
+	expect_both(&p);
 }
 
 static void counts_begin_anew(void **state)
@@ -412,7 +442,8 @@ int main(void)
 		cmocka_unit_test(a_burst_ends_with_its_completion),
 		cmocka_unit_test(keys_are_looked_up_each_time),
 		cmocka_unit_test(a_drain_proves_the_silent_tail),
-		cmocka_unit_test(what_follows_a_read_is_fenced),
+		cmocka_unit_test(over_iwarp_what_follows_a_read_is_fenced),
+		cmocka_unit_test(elsewhere_nothing_is_fenced),
 		cmocka_unit_test(counts_begin_anew),
 		cmocka_unit_test(sleep_sees_what_is_there),
 		cmocka_unit_test(events_are_taken_and_acknowledged),

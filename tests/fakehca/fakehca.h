@@ -100,7 +100,7 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * reply is there before the completion of the SEND that asked for it.
  * @read_lag:   steps from a READ's request to its first answer: later WRs overtake it
  * @rnr_delay:  steps between two attempts to deliver where the peer has no RECV
- * @early_sends: a WRITE's or SEND's completion does not wait for READs before it (seen on siw)
+ * @early_sends: a WRITE's or SEND's completion does not wait for READs before it (iWARP: siw)
  * @sq_extra:   send entries granted above what was asked for
  * @sq_real:    send entries that a QP has, where it was granted more (0: it has what was granted).
  * No device does this: it is how to see what becomes of a program that no account holds back,
