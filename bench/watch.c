@@ -52,6 +52,22 @@ static int say_alive(struct watch *w, uint64_t now)
 	return control_send(w->control, MSG_ALIVE, NULL, &wait);
 }
 
+/* A peer that has been heard since is not stopped, and its network is there. */
+static int no_progress(const struct watch *w)
+{
+	double seconds = (double)w->timeout / 1e9;
+
+	if (w->heard > w->progress)
+		return rxfer_fail(
+			ETIMEDOUT,
+			"no I/O completed for %.1f s, though %s answers on the control connection: are RDMA packets lost, or is a device's link down? (--timeout)",
+			seconds, w->control->peer);
+	return rxfer_fail(
+		ETIMEDOUT,
+		"no I/O completed for %.1f s: the peer is stopped, or its link is down (--timeout)",
+		seconds);
+}
+
 static int look(struct watch *w, uint64_t now, bool busy, enum message *type, json_t **body)
 {
 	struct rxfer_wait wait = watch_wait(w);
@@ -70,12 +86,7 @@ static int look(struct watch *w, uint64_t now, bool busy, enum message *type, js
 		return rxfer_fail(ETIMEDOUT,
 				  "nothing heard from %s for %.1f s: stopped, or cut off?",
 				  w->control->peer, (double)w->timeout / 1e9);
-	if (busy && now - w->progress > w->timeout)
-		return rxfer_fail(
-			ETIMEDOUT,
-			"no I/O completed for %.1f s: the peer is stopped, or its link is down (--timeout)",
-			(double)w->timeout / 1e9);
-	return 0;
+	return busy && now - w->progress > w->timeout ? no_progress(w) : 0;
 }
 
 void watch_begin(struct watch *w)

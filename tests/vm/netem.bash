@@ -100,17 +100,29 @@ in_weather() {
 	weather
 }
 
-# The network goes away in a run that would not end, and comes back after it has.
-cut_off() {
-	both cut
+# in_mid_run NAME COMMAND...: what happens in a run that would not end.
+in_mid_run() {
+	both "$1"
 	count >"$BATS_TEST_TMPDIR/then"
 	status=0
 	timeout 60 "$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" -s 64 -n 100000000 --timeout 2s --format csv "$HOST" \
 		>"$out_file" 2>"$err_file" </dev/null &
 	sleep 3
-	weather loss 100%
+	"${@:2}"
 	wait $! || status=$?
-	keep cut
+	keep "$1"
+}
+
+# filter: RoCE's packets do not reach this node any more, all others do. (Where they do not leave it, rxe
+# tries again at once, for ever, and lets nobody else run.)
+filter() {
+	tc qdisc add dev "v$DEVICE" clsact
+	tc filter add dev "v$DEVICE" ingress protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff \
+		action drop
+}
+
+no_filter() {
+	tc qdisc del dev "v$DEVICE" clsact
 }
 
 be_client() {
@@ -119,7 +131,10 @@ be_client() {
 	in_weather loss1 loss 1%
 	in_weather loss5 loss 5%
 	in_weather reorder delay 1ms reorder 1%
-	cut_off
+	in_mid_run filtered filter
+	no_filter
+	# The network goes away, and comes back after the run has ended.
+	in_mid_run cut weather loss 100%
 	in_weather after
 	both end
 }

@@ -59,6 +59,13 @@ met() {
 	met reorder 'out_of_seq_request|rcvd_seq_err|duplicate_request'
 }
 
+@test "the network drops what is RDMA, and nothing else | one line within --timeout that says that the server answers, and a failed row | says so too, and serves on" {
+	found filtered
+	complained 1 'run 1 of 1' 'no I/O completed for 2.0 s, though .*10.77.0.1 answers' '--timeout'
+	rows "$out_file" 1 'f("status") == "failed" && f("reason") != ""'
+	grep -Eq '(failed|ended after .*): .*though' "$dir/server.err"
+}
+
 @test "the network is cut | one line within --timeout, and a failed row | notices too, and serves on when it is mended" {
 	found cut
 	complained 1 'run 1 of 1' '--timeout|nothing heard|no longer answers|no answer'
