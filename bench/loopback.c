@@ -28,7 +28,7 @@ static int settle(const struct loopback *l, unsigned int which)
 
 static void *server_thread(void *arg)
 {
-	static const volatile sig_atomic_t never;
+	static const atomic_int never;
 	struct loopback *l = arg;
 	struct runtime runtime = {.stop = &never,
 				  .topo = l->runtime->topo,

@@ -30,7 +30,7 @@ static const struct command {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static volatile sig_atomic_t stop;
+static atomic_int stop; /* sessions' threads look at it, too */
 
 /* The first one ends in order; the second one, of whichever kind, at once, by the default action.
  */

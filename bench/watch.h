@@ -24,7 +24,7 @@
  * @tick: called now and then during a run (NULL: not), for a progress line
  */
 struct runtime {
-	const volatile sig_atomic_t *stop;
+	const atomic_int *stop;
 	struct topo topo;
 	struct clock clock;
 	uint64_t debug;
@@ -43,7 +43,7 @@ struct watch {
 	struct control *control;
 	struct rxfer_dev *dev; /* what it reports is told at each full look; NULL: nobody asks */
 	const struct runtime *runtime;
-	const volatile sig_atomic_t *stop;
+	const atomic_int *stop;
 	uint64_t timeout;   /* ns without progress, or without a word from the peer */
 	uint64_t progress;  /* rxfer_now() of the last progress */
 	uint64_t heard;	    /* of the last message */

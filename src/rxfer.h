@@ -14,7 +14,7 @@
 #ifndef RXFER_H
 #define RXFER_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ uint64_t rxfer_now(void);
 struct rxfer_wait {
 	uint64_t deadline;
 	int cancel_fd;
-	const volatile sig_atomic_t *stop;
+	const atomic_int *stop;
 };
 
 /* ---- Devices ---- */

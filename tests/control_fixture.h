@@ -216,7 +216,7 @@ static inline void writer_join(struct writer *w)
 
 /* struct alarm_clock - sets a stop flag after a while, as a signal would. */
 struct alarm_clock {
-	volatile sig_atomic_t stop;
+	atomic_int stop;
 	unsigned int ms;
 	pthread_t thread;
 };

@@ -28,7 +28,7 @@
 struct scene {
 	struct control ours, its;
 	struct runtime runtime;
-	volatile sig_atomic_t stop;
+	atomic_int stop;
 	struct cfg cfg;
 	struct layout layout;
 	uint8_t token[RXFER_TOKEN_BYTES];

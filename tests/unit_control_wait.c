@@ -51,7 +51,7 @@ struct hostent *gethostent(void)
 
 /* ---- Receiving in time ---- */
 
-static int receive_within(struct control *c, uint64_t ms, const volatile sig_atomic_t *stop)
+static int receive_within(struct control *c, uint64_t ms, const atomic_int *stop)
 {
 	struct rxfer_wait wait = within(ms);
 	enum message type;

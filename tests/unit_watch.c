@@ -13,7 +13,7 @@ struct scene {
 	struct watch watch;
 	struct runtime runtime;
 	struct cfg cfg;
-	volatile sig_atomic_t stop;
+	atomic_int stop;
 	unsigned int ticks;
 };
 

@@ -506,7 +506,7 @@ static void nobody_answers(void **state)
 
 static void interrupted(void **state)
 {
-	const volatile sig_atomic_t stop = 1;
+	const atomic_int stop = 1;
 	struct rxfer_wait wait;
 	struct engine e;
 

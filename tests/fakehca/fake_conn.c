@@ -142,14 +142,14 @@ static void start(struct fake_id *id)
 static struct fake_qp *find_qp(struct fake_id *id, uint32_t number)
 {
 	if (id->verbs.qp || id->context->config->iwarp)
-		return fake_id_qp(id);
-	for (struct fake_object *o = fake.objects[FAKE_QP]; o && !id->lent; o = o->next) {
+		return id->used = (struct fake_qp *)(void *)id->verbs.qp;
+	for (struct fake_object *o = fake.objects[FAKE_QP]; o && !id->used; o = o->next) {
 		struct fake_qp *qp = FAKE_OF(o, struct fake_qp);
 
 		if (qp->id == id && qp->verbs.qp_num == number)
-			id->lent = qp;
+			id->used = qp;
 	}
-	return id->lent;
+	return id->used;
 }
 
 int rdma_connect(struct rdma_cm_id *verbs, struct rdma_conn_param *param)
@@ -286,7 +286,7 @@ static int check_establish(const struct fake_id *id)
 		return fake_refuse(EINVAL, "rdma_establish: the id has a QP");
 	if (id->state != FAKE_ID_RESPONDED)
 		return fake_refuse(EINVAL, "rdma_establish: nobody has answered");
-	if (!id->lent || id->lent->verbs.state != IBV_QPS_RTS)
+	if (!id->used || id->used->verbs.state != IBV_QPS_RTS)
 		return fake_refuse(EINVAL, "rdma_establish: no QP that is ready to send");
 	return 0;
 }
@@ -357,7 +357,7 @@ int rdma_disconnect(struct rdma_cm_id *verbs)
 		err = fake_refuse(EINVAL, "rdma_disconnect: not connected");
 	} else {
 		if (verbs->qp)
-			fake_qp_fail(fake_id_qp(id));
+			fake_qp_fail((struct fake_qp *)(void *)verbs->qp);
 		part(id);
 	}
 	fake_unlock();

@@ -192,7 +192,8 @@ struct fake_cm_event {
 
 /*
  * struct fake_id - @said: when it connected, or accepted. @fetched: the user knows of this request.
- * @lent: the QP, where its user named one by its number and moves it through its states.
+ * @used: the QP that it connected, or accepted, with: its own, or one that its user named by number
+ * and moves through its states. verbs.qp is its user's to write, whenever he likes.
  * @remote_ece: what the other end said, or agreed to
  */
 struct fake_id {
@@ -204,7 +205,7 @@ struct fake_id {
 	enum fake_id_state state;
 	int backlog;
 	bool fetched;
-	struct fake_qp *lent;
+	struct fake_qp *used;
 	struct ibv_ece remote_ece;
 	struct rdma_conn_param said;
 };
@@ -346,10 +347,10 @@ static inline struct fake_id *fake_id_next(const struct fake_id *id)
 /* fake_conn.c: @id is being destroyed: tell whoever is at its other end. */
 void fake_conn_leave(struct fake_id *id);
 
-/* The QP of @id's connection: its own, or the one that it was lent. */
+/* The QP of @id's connection, also of an id that is another thread's. */
 static inline struct fake_qp *fake_id_qp(const struct fake_id *id)
 {
-	return id->verbs.qp ? (struct fake_qp *)(void *)id->verbs.qp : id->lent;
+	return id->used;
 }
 
 #endif

@@ -166,7 +166,7 @@ void rdma_destroy_qp(struct rdma_cm_id *verbs)
 	qp->recv_cq->users--;
 	qp->context->qps--;
 	verbs->qp = NULL;
-	((struct fake_id *)(void *)verbs)->lent = NULL;
+	((struct fake_id *)(void *)verbs)->used = NULL;
 	fake_object_del(&qp->object);
 	fake_unlock();
 }

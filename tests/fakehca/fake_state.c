@@ -199,7 +199,12 @@ const char *fake_reason(void)
 
 const struct fake_stats *fake_stats(void)
 {
-	return &fake.stats;
+	static _Thread_local struct fake_stats stats;
+
+	fake_lock();
+	stats = fake.stats;
+	fake_unlock();
+	return &stats;
 }
 
 int fake_fault(struct fake_fault *fault)

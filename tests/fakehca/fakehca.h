@@ -184,6 +184,7 @@ void fake_while_waiting(void (*fn)(void *arg), void *arg);
 
 /* ---- What a test may look at ---- */
 
+/** fake_stats() - what was counted up to now. Valid until this thread asks again. */
 const struct fake_stats *fake_stats(void);
 unsigned int fake_violations(void);
 const char *fake_violation(unsigned int i); /* the first few are kept; NULL behind them */
