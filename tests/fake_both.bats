@@ -71,6 +71,7 @@ sanitized() {
 	sanitized || (($(round 5 KiB) <= rss + 1024)) || fail "from $rss KiB to $(round 5 KiB)"
 }
 
+# bats test_tags=threads
 @test "side by side: every operation and strategy, in both directions, verified" {
 	both '3 2 1' '' --op read,write,send --strategy all --frags 3 --qps 2 -s 700 -n 20 -e --verify
 	[[ $status == 0 ]]
@@ -84,6 +85,7 @@ sanitized() {
 }
 
 # Of each session the second run is refused, and the third has a session of its own.
+# bats test_tags=threads
 @test "side by side: runs that fail in one session are not felt in another" {
 	both '3 2 1' '' --op write --rd-atomic 0,200 --frag-gap 1,2 -s 4k -n 20 -e
 	[[ $status == 0 ]]
@@ -94,6 +96,7 @@ sanitized() {
 
 # A run takes 1 MiB of the server's: two find room, and who comes third is refused. The last session's is
 # back when that is over, a moment after its client has gone: hence rounds.
+# bats test_tags=threads
 @test "side by side: --max-memory is never overdrawn, and all of it is there again" {
 	both '4 6 2' '--max-memory 2560k' --op write -s 64k --depth 16 -n 100 -e
 	[[ $status == 0 ]]
@@ -114,6 +117,7 @@ told() {
 	logged 0 'did not end within'
 }
 
+# bats test_tags=threads
 @test "SIGTERM with runs in progress: each is told, its row says so, and the server ends at once with status 0" {
 	local how begin
 	for how in '--op write' '--op read --qps 2 --strategy per-io --frags 3' '--op send -e' '--op send --bidir' \

@@ -55,6 +55,7 @@ failed() {
 
 # Without a warm-up, and with nothing in the silent tail at the end: what the rows say and what the
 # double has counted is the same, exactly.
+# bats test_tags=threads
 @test "the counts are the device's" {
 	local op bytes
 	for op in read write; do
@@ -107,12 +108,14 @@ sent_credits() {
 	failed '11 send entries'
 }
 
+# bats test_tags=threads
 @test "several queue pairs, polling by yielding and by sleeping" {
 	loop 4 --op write,send --qps 1,4 -s 2000 -n 100 --depth 3 --poll yield --verify
 	loop 4 --op read,send --qps 1,4 -s 2000 -n 100 --depth 3 --poll event --verify
 }
 
 # What fails in the middle of a run is in fake_faults.bats.
+# bats test_tags=threads
 @test "what fails in setting up fails the run, in the device's words, and all is freed" {
 	local strategy
 	local common=(loopback -d fake0 --op write -s 512 --frags 2 -n 200 --format csv)
@@ -134,6 +137,7 @@ sent_credits() {
 	failed '--rd-atomic 6 is more than fake0 has' '--rd-atomic 5 or less'
 }
 
+# bats test_tags=threads
 @test "service levels: had, told, or refused" {
 	loop 18 --op read,write,send --sl 0,1,7 --qps 1,3 -s 2000 --frags 3 -n 60 --depth 5 --verify --poll yield
 	rows "$out_file" 18 'f("iterations") == 60 * f("qps") && f("rd_atomic") == 16'
@@ -156,6 +160,7 @@ sent_credits() {
 
 # The two doubles know nothing of each other, but the server looks at its device first, before it
 # registers any memory.
+# bats test_tags=threads
 @test "what the server's device cannot do reaches the client as the reason" {
 	local PORT=18517 HOST=127.0.0.1 DEVICE=fake0
 	FAKEHCA=max_rd_atomic=5,real_clock=1 serve

@@ -63,9 +63,11 @@ became() {
 	done
 }
 
-# alone: no session is left, nor a thread of one.
+# alone: no session is left, nor a thread of one. ThreadSanitizer has one of its own.
 alone() {
-	grep -qx $'Threads:\t1' "/proc/$server/status"
+	local n=1
+	! grep -q libtsan "/proc/$server/maps" || n=2
+	grep -qx "Threads:"$'\t'"$n" "/proc/$server/status"
 }
 
 # holding: descriptors, and resident KiB.
@@ -75,9 +77,9 @@ holding() {
 	rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$server/status")
 }
 
-# AddressSanitizer keeps for a while what is freed, and finds what is not by itself.
+# Sanitizers keep for a while what is freed, and AddressSanitizer finds what is not by itself.
 sanitized() {
-	grep -q libasan "/proc/$server/maps"
+	grep -qE 'lib[at]san' "/proc/$server/maps"
 }
 
 # Four at a time at most, whatever the machine has to do besides: each stack and arena of a thread that
@@ -107,6 +109,7 @@ thousand() {
 	[[ $(sed -n 's/^reg_mr=//p' "$FAKEHCA_STATS") == "$(sed -n 's/^dereg_mr=//p' "$FAKEHCA_STATS")" ]]
 }
 
+# bats test_tags=threads
 @test "one session too many is told so, and what to do; when there is room again it is served" {
 	serve --max-sessions 2
 	keep stays stays
@@ -130,6 +133,7 @@ thousand() {
 }
 
 # The old session is not always gone when the next one comes.
+# bats test_tags=threads
 @test "one session at a time: clients one right behind the other are all served" {
 	serve --max-sessions 1
 	visit 20 polite leaver nobody wrong write
@@ -138,6 +142,7 @@ thousand() {
 	server_ends
 }
 
+# bats test_tags=threads
 @test "no limit of sessions" {
 	serve --max-sessions 0
 	mapfile -t many < <(yes stays | head -n 70)
@@ -204,6 +209,7 @@ thousand() {
 }
 
 # A WRITE of 64 KiB, 16 deep, takes 1 MiB here.
+# bats test_tags=threads
 @test "--max-memory: what is beyond is refused with the numbers, before there is any of it" {
 	serve --max-memory 1500k
 	client --op write -s 1m -n 5 --format csv
@@ -224,6 +230,7 @@ thousand() {
 	grep -qx 'reg_mr=2' "$FAKEHCA_STATS" || fail "$(<"$FAKEHCA_STATS")"
 }
 
+# bats test_tags=threads
 @test "peers that say nothing, or nothing whole: dropped in time, with a line each" {
 	local begin=$SECONDS
 	serve --timeout 1s
@@ -240,6 +247,7 @@ thousand() {
 }
 
 # A header that was begun, and the rest of it at the pace of a snail, holds nobody else up.
+# bats test_tags=threads
 @test "while one drips, others are served" {
 	serve --timeout 30s
 	"$BATS_TEST_DIRNAME/vm/visitor.pl" "$HOST" "$PORT" 3 drip >/dev/null 3>&- &
@@ -259,6 +267,7 @@ thousand() {
 		'session 2 of 127.0.0.1: run 1 .* skipped: '
 }
 
+# bats test_tags=threads
 @test "peers that speak something else: told what, and logged" {
 	serve
 	visit 4 http tls huge wrong
@@ -288,6 +297,7 @@ thousand() {
 	! grep -v '^server: ' "$log" || fail "with something before it"
 }
 
+# bats test_tags=threads
 @test "SIGTERM: every session is told, whatever it is at, and the server ends with status 0" {
 	local signal begin
 	for signal in TERM INT; do
