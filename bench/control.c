@@ -534,6 +534,7 @@ int control_accept(int listener, struct control *c)
 	struct sockaddr *from = (struct sockaddr *)&c->addr;
 	socklen_t size = sizeof(c->addr);
 
+	*c = (struct control){.fd = -1};
 	c->fd = accept4(listener, from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (c->fd < 0)
 		return rxfer_fail(errno, "accept: %m");

@@ -16,7 +16,7 @@ LIMIT=60
 # hwloc cannot ask the CPU there, and says so.
 setup() {
 	command -v valgrind >/dev/null || skip "there is no valgrind"
-	! grep -qa __asan_init "$RXFER_BENCH" || skip "built with AddressSanitizer"
+	! grep -qaE '__[at]san_init' "$RXFER_BENCH" || skip "built with a sanitizer"
 	export HWLOC_COMPONENTS=-x86
 	grind="valgrind $VALGRIND_FLAGS --fair-sched=yes"
 }
