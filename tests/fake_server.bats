@@ -317,3 +317,69 @@ thousand() {
 		run ! listening "$PORT"
 	done
 }
+
+# Its clients are stopped themselves, and neither read nor close.
+@test "SIGTERM with peers that are stalled: the server does not wait for them" {
+	local begin
+	serve
+	keep stays holds stays holds
+	kill -STOP "$visitor"
+	begin=$SECONDS
+	server_ends
+	((SECONDS - begin < 6)) || fail "took $((SECONDS - begin)) s"
+	says 'told to stop, [0-9]+ sessions' 'session 4 of .*: ended after 0 runs: the server was told to stop'
+	! grep 'did not end' "$log" || fail "it waited"
+	kill -CONT "$visitor"
+	wait "$visitor" || true
+	visitor=''
+	[[ $(grep -c '^kept: the server was told to stop' "$BATS_TEST_TMPDIR/kept") == 4 ]] || fail "$(<"$BATS_TEST_TMPDIR/kept")"
+}
+
+# stuck OPTION...: a server with a session that is in the kernel and does not come back.
+stuck() {
+	serve --timeout 600s "$@"
+	"$BATS_TEST_DIRNAME/vm/visitor.pl" "$HOST" "$PORT" 1 write >/dev/null 3>&- &
+	visitor=$!
+	wait_until 10 grep -q 'session 1 of .* begins' "$log"
+	sleep 0.3
+	kill -TERM "$server"
+	wait_until 5 grep -q 'told to stop, 1 sessions to end' "$log"
+}
+
+# status_of_server STATUS
+status_of_server() {
+	local rc=0
+	wait_until 10 gone "$server" || return 1
+	wait "$server" || rc=$?
+	server=''
+	((rc == $1)) || fail "the server ended with status $rc" "$(<"$log")"
+}
+
+@test "a second signal ends the server at once, whichever it is" {
+	local signal begin
+	for signal in TERM INT; do
+		FAKEHCA=real_clock=1,stuck_reg_mr=1 stuck
+		sleep 0.5
+		serving || fail "it did not wait"
+		begin=$SECONDS
+		kill -"$signal" "$server"
+		status_of_server $((128 + $(kill -l "$signal")))
+		((SECONDS - begin < 3)) || fail "took $((SECONDS - begin)) s"
+		! grep 'did not end' "$log" || fail "no signal ended it"
+		wait "$visitor" || true
+		visitor=''
+	done
+}
+
+# On the virtual clock of the double, of which 30 s are 150 looks, 10 ms each. It tells that a session
+# was left, by its status; a real device has the kernel for that.
+@test "a session that does not end is waited for as long as the log says, and left to the kernel" {
+	local begin
+	FAKEHCA=real_clock=0,clock_read_ns=200000000,stuck_reg_mr=1 stuck
+	begin=${EPOCHREALTIME/.}
+	status_of_server 70
+	echo "$((${EPOCHREALTIME/.} - begin)) us"
+	((${EPOCHREALTIME/.} - begin > 1000000)) || fail "it did not wait"
+	says 'told to stop, 1 sessions to end' '1 sessions did not end within 30 s, and are left to the kernel' \
+		'^fakehca: left behind: '
+}

@@ -48,7 +48,8 @@ static const struct {
 	FAULT(fail_dereg_mr),	     FAULT(fail_modify_qp),	    FAULT(fail_establish),
 	DEVICE(infiniband, BOOL),    DEVICE(sl_told, UINT),	    DEVICE(max_cq, UINT),
 	DEVICE(closed, UINT),	     SETTING(event, UINT),	    SETTING(event_at, UINT),
-	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
+	SETTING(stuck_reg_mr, UINT), SETTING(sq_real, UINT),	    SETTING(clock_read_ns, UINT),
+	SETTING(poll_every, UINT),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)

@@ -4,6 +4,7 @@
  * region that is gone opens nothing, even where the slot is in use again. An lkey is no rkey: the
  * top bit tells them apart, and who mixes them up is refused.
  */
+#include <unistd.h>
 #include "fake_internal.h"
 
 #undef ibv_reg_mr
@@ -74,12 +75,25 @@ static int check_args(const struct ibv_pd *pd, size_t len, unsigned int access)
 	return 0;
 }
 
+/* Is this the one that never comes back? Without the lock: others go on. */
+static void get_stuck(void)
+{
+	bool stuck;
+
+	fake_lock();
+	stuck = fake.config.stuck_reg_mr && --fake.config.stuck_reg_mr == 0;
+	fake_unlock();
+	while (stuck)
+		pause();
+}
+
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t len, unsigned int access)
 {
 	struct fake_mr *mr;
 	uint32_t slot;
 	int err;
 
+	get_stuck();
 	fake_lock();
 	err = check_args(pd, len, access);
 	mr = err ? NULL : calloc(1, sizeof(*mr));

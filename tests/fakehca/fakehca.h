@@ -111,6 +111,8 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * @post_part:  the @nth post takes @take WRs of its chain and fails with @err
  * @event, @event_at: what the first device reports by itself (enum ibv_event_type) at that step;
  * that its port goes down or comes up is then so, too
+ * @stuck_reg_mr: that registration from now on never comes back (0: all do), as where the kernel
+ * does not
  * @fail_wr:    the @nth WR that is executed completes with status @err and moves nothing
  */
 struct fake_config {
@@ -130,6 +132,7 @@ struct fake_config {
 		uint32_t nth, take;
 		int err;
 	} post_part;
+	uint32_t stuck_reg_mr;
 	struct fake_fault fail_post_send, fail_post_recv, fail_reg_mr, fail_dereg_mr;
 	struct fake_fault fail_create_qp, fail_create_cq, fail_alloc_pd, fail_channel;
 	struct fake_fault fail_poll, fail_notify, fail_resolve, fail_accept, fail_wr;
