@@ -335,9 +335,9 @@ thousand() {
 	[[ $(grep -c '^kept: the server was told to stop' "$BATS_TEST_TMPDIR/kept") == 4 ]] || fail "$(<"$BATS_TEST_TMPDIR/kept")"
 }
 
-# stuck OPTION...: a server with a session that is in the kernel and does not come back.
+# stuck: a server with a session that is in the kernel and does not come back.
 stuck() {
-	serve --timeout 600s "$@"
+	serve --timeout 600s
 	"$BATS_TEST_DIRNAME/vm/visitor.pl" "$HOST" "$PORT" 1 write >/dev/null 3>&- &
 	visitor=$!
 	wait_until 10 grep -q 'session 1 of .* begins' "$log"

@@ -12,10 +12,11 @@ load bench
 log=$BATS_TEST_TMPDIR/server.err
 
 setup() {
-	before=$(resources)
+	before=$(resources) clients=()
 }
 
 teardown() {
+	((${#clients[@]} == 0)) || kill -KILL "${clients[@]}" 2>/dev/null || true
 	end_server
 }
 
@@ -127,4 +128,76 @@ logged() {
 	logged 1 ': run 1 \(op=write size=4k iters=20 bidir=yes\): 40 I/Os, [0-9.]+ MiB/s$'
 	server_ends
 	nothing_left
+}
+
+# endless OPTION...: a client in the background, in a run too long to end; its streams are in FILE.I.
+endless() {
+	local i=${#clients[@]}
+	traffic mark
+	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" -s 4k -n 100000000 --format csv "$@" "$HOST" \
+		>"$out_file.$i" 2>"$err_file.$i" </dev/null 3>&- &
+	clients+=($!)
+	wait_until 20 grep -q "session $((i + 1)) of .* begins" "$log" && wait_until 20 traffic 1000
+}
+
+# told I: that client ended with a failed row, since the server was told to stop.
+told() {
+	local rc=0
+	wait_until 20 gone "${clients[$1]}" || return 1
+	wait "${clients[$1]}" || rc=$?
+	[[ $rc == 1 && $(<"$err_file.$1") == *'the server was told to stop'* ]] || fail "$rc: $(<"$err_file.$1")" || return 1
+	rows "$out_file.$1" 1 'f("status") == "failed" && f("reason") ~ /the server was told to stop/'
+}
+
+@test "SIGTERM with runs in progress, of which one client is stopped: all are told, and nothing is left" {
+	serve
+	endless --op write
+	endless --op send
+	endless --op read --qps 2 --strategy per-io
+	kill -STOP "${clients[2]}"
+	server_ends
+	told 0
+	told 1
+	logged 1 'told to stop, [0-9]+ sessions to end'
+	logged 3 ': run 1 .* failed: the server was told to stop$'
+	logged 0 'did not end'
+	kill -CONT "${clients[2]}"
+	told 2
+	nothing_left
+}
+
+# status_of_server STATUS
+status_of_server() {
+	local rc=0
+	wait_until 40 gone "$server" || return 1
+	wait "$server" || rc=$?
+	server=''
+	((rc == $1)) || fail "the server ended with status $rc" "$(<"$log")"
+}
+
+# bats test_tags=preload
+@test "a session that the kernel does not give back: waited for 30 s, and no longer; not at all after a second signal" {
+	local lib=$BATS_TEST_TMPDIR/stuck.so begin signal
+	"${CC:-cc}" -shared -fPIC -o "$lib" "$BATS_TEST_DIRNAME/stuck.c"
+	for signal in '' TERM; do
+		LD_PRELOAD=$lib serve
+		client --op write -s 4k -n 20 --format csv
+		ended 0
+		begin=$SECONDS
+		kill -TERM "$server"
+		wait_until 5 grep -q 'told to stop, 1 sessions to end' "$log"
+		if [[ -z $signal ]]; then
+			status_of_server 1
+			((SECONDS - begin >= 29 && SECONDS - begin < 36)) || fail "after $((SECONDS - begin)) s"
+			logged 1 ': 1 sessions did not end within 30 s, and are left to the kernel$'
+		else
+			sleep 1
+			serving
+			kill -"$signal" "$server"
+			status_of_server 143
+			((SECONDS - begin < 10)) || fail "after $((SECONDS - begin)) s"
+			logged 0 'did not end'
+		fi
+		nothing_left
+	done
 }
