@@ -121,6 +121,11 @@ use='
 	_rxfer_bench
 	[[ ${COMPREPLY[*]} == loopback ]]
 
+	unit=$(compgen -G "/usr/lib/systemd/system/rxfer-bench.service")
+	grep -qx "ExecStart=/usr/bin/rxfer-bench server \$OPTIONS" "$unit"
+	! command -v systemd-analyze || systemd-analyze verify "$unit"
+	! command -v systemctl || [[ $(systemctl --root=/ is-enabled rxfer-bench) == disabled ]]
+
 	/usr/share/rxfer-bench/scripts/rxe-up --help
 	/usr/share/rxfer-bench/scripts/rxe-down --help
 	[[ -s /usr/share/rxfer-bench/scripts/lib.bash ]]
@@ -153,7 +158,8 @@ remains() {
 installs() {
 	local install=install_$1 file
 	in_copy "$1" "${!install}; $(used "$1")"
-	for file in bin/rxfer-bench share/rxfer-bench/scripts/rxe-up share/man/man1/rxfer-bench.1; do
+	for file in bin/rxfer-bench systemd/system/rxfer-bench.service share/rxfer-bench/scripts/rxe-up \
+		share/man/man1/rxfer-bench.1; do
 		[[ $left == *"$file"* ]] || fail "$file is nothing new: the copy does not tell what was installed" "$left"
 	done
 }
@@ -223,6 +229,26 @@ removes() {
 	[[ $output == */README.md* && $output == */NEWS* ]] || fail "$output"
 	run rpm -qp --licensefiles "$(package rpm)"
 	[[ $output == */COPYING ]] || fail "$output"
+}
+
+# unit_of CONFIGURE-OPTION...: what the release tarball's `make install` puts of the unit below $tmp/root.
+unit_of() {
+	rm -rf "$tmp/root" "$tmp/build"
+	mkdir "$tmp/build"
+	(cd "$tmp/build" && "$tmp/tree/configure" --prefix=/opt/x "$@" && make install-data DESTDIR="$tmp/root") \
+		>"$tmp/install.log" 2>&1 || fail "$(tail -n 20 "$tmp/install.log")" || return 1
+	[[ -d $tmp/root/opt/x/share/rxfer-bench ]] || fail "nothing installed" || return 1
+	unit=$(find "$tmp/root" -name '*.service' -printf '%P\n')
+}
+
+@test "tarball: make install puts no unit, unless configure is told where" {
+	mkdir "$tmp/tree"
+	tar -C "$tmp/tree" --strip-components 1 -xf "$(only "$packages/deb/*.orig.tar.xz")"
+	unit_of
+	[[ -z $unit ]] || fail "$unit"
+	unit_of --with-systemdsystemunitdir=/opt/units
+	[[ $unit == opt/units/rxfer-bench.service ]] || fail "$unit"
+	grep -qx 'ExecStart=/opt/x/bin/rxfer-bench server $OPTIONS' "$tmp/root/$unit"
 }
 
 # What is there of programs, but for those that make packages.
