@@ -54,8 +54,9 @@ sanitized() {
 	grep -qaE '__(asan|tsan)_init' "$RXFER_BENCH"
 }
 
-# Each stack and arena of a thread that was there once is kept for the next: hence rounds.
-@test "a thousand sessions with three runs each, four at a time: no descriptor, memory or queue pair more than after two hundred" {
+# Each stack and arena of a thread that was there once is kept for the next, and a histogram's pages come
+# as they are first used: hence rounds, and the largest of the first three to begin with.
+@test "a thousand sessions with three runs each, four at a time: no descriptor, memory or queue pair more than after six hundred" {
 	local n files rss
 	MALLOC_ARENA_MAX=2 both '4 50 5' '' --op read,write,send --strategy per-io --qps 2 -s 4k -n 8 -e
 	[[ $status == 0 ]] || fail "status $status"
@@ -63,11 +64,14 @@ sanitized() {
 	logged 1000 ': ends after 3 runs$'
 	logged 3000 ': run [123] \(.*\): 16 I/Os, '
 	files=$(round 1 files) rss=$(round 1 KiB)
+	for n in 2 3; do
+		((rss >= $(round $n KiB))) || rss=$(round $n KiB)
+	done
 	for n in 1 2 3 4 5; do
 		[[ $(round $n sessions) == 200 && $(round $n files) == "$files" ]] || fail "round $n"
 		grep -qx "round $n: .*, left: " "$out_file" || fail "left behind in round $n"
 	done
-	echo "after 200: $files files, $rss KiB; after 1000: $(round 5 files) files, $(round 5 KiB) KiB"
+	echo "after 600: $files files, $rss KiB; after 1000: $(round 5 files) files, $(round 5 KiB) KiB"
 	sanitized || (($(round 5 KiB) <= rss + 1024)) || fail "from $rss KiB to $(round 5 KiB)"
 }
 
@@ -91,7 +95,7 @@ sanitized() {
 	[[ $status == 0 ]]
 	all_rows 24 'f("status") == (f("opts") ~ /rd-atomic=200/ ? "failed" : "ok")'
 	logged 12 ': run [12] \(op=.*\): 20 I/Os, '
-	logged 12 ': ended after [01] runs: .* is more than '
+	logged 12 ': ended after (0 runs|1 run): .* is more than '
 }
 
 # A run takes 1 MiB of the server's: two find room, and who comes third is refused. The last session's is
@@ -100,7 +104,7 @@ sanitized() {
 @test "side by side: --max-memory is never overdrawn, and all of it is there again" {
 	both '4 6 2' '--max-memory 2560k' --op write -s 64k --depth 16 -n 100 -e
 	[[ $status == 0 ]]
-	all_rows 48 'f("status") == "ok" || f("reason") ~ /takes 1.0 MiB on the server; and other sessions have 2.0 of the 2.5 MiB/'
+	all_rows 48 'f("status") == "ok" || f("reason") ~ /takes 1.0 MiB on the server; and other sessions have 2.0 MiB of the 2.5 MiB/'
 	grep -q ',ok,' "$dir/all.csv"
 	both '1 1 4' '--max-memory 1m' --op write -s 64k --depth 16 -n 20
 	[[ $status == 0 ]]
@@ -111,7 +115,7 @@ sanitized() {
 told() {
 	[[ $status == 0 ]] || fail "status $status"
 	all_rows "$1" 'f("status") == "failed" && f("reason") ~ /the server was told to stop/'
-	logged 1 "server: told to stop, [0-9]+ sessions to end"
+	logged 1 "server: told to stop, [0-9]+ sessions? to end"
 	logged "$1" ': run 1 \(.*\) failed: the server was told to stop'
 	logged "$1" ': ended after 0 runs: the server was told to stop'
 	logged 0 'did not end within'

@@ -105,6 +105,6 @@ visit() {
 	end_server
 	serve --max-memory 1k
 	with "$grind" client -d fake0 -p "$PORT" -n 1 --format csv "$HOST"
-	complained 1 'which may have 0.0 MiB'
+	complained 1 'which may have 1.0 KiB'
 	server_ends
 }

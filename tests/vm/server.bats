@@ -158,7 +158,7 @@ told() {
 	server_ends
 	told 0
 	told 1
-	logged 1 'told to stop, [0-9]+ sessions to end'
+	logged 1 'told to stop, [0-9]+ sessions? to end'
 	logged 3 ': run 1 .* failed: the server was told to stop$'
 	logged 0 'did not end'
 	kill -CONT "${clients[2]}"
@@ -185,11 +185,11 @@ status_of_server() {
 		ended 0
 		begin=$SECONDS
 		kill -TERM "$server"
-		wait_until 5 grep -q 'told to stop, 1 sessions to end' "$log"
+		wait_until 5 grep -q 'told to stop, 1 session to end' "$log"
 		if [[ -z $signal ]]; then
 			status_of_server 1
 			((SECONDS - begin >= 29 && SECONDS - begin < 36)) || fail "after $((SECONDS - begin)) s"
-			logged 1 ': 1 sessions did not end within 30 s, and are left to the kernel$'
+			logged 1 ': 1 session did not end within 30 s: left to the kernel$'
 		else
 			sleep 1
 			serving
