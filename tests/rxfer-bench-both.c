@@ -15,6 +15,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,6 +132,14 @@ static unsigned int open_files(void)
 	return n - 3; /* ".", ".." and the folder itself */
 }
 
+/* What malloc() has given out and not got back, in all arenas. */
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
 static bool listens(const char *path, unsigned int port)
 {
 	FILE *f = fopen(path, "re");
@@ -221,8 +230,8 @@ static void one_round(struct both *b, unsigned int number)
 		return;
 	wait_until(is_idle, b, "sessions do not end");
 	fake_leaks(left, sizeof(left));
-	printf("round %u: %u sessions, %u files, %u KiB, left: %s\n", number, good, open_files(),
-	       status_of("VmRSS:"), left);
+	printf("round %u: %u sessions, %u files, %zu bytes, left: %s\n", number, good, open_files(),
+	       heap_bytes(), left);
 	fflush(stdout);
 }
 
