@@ -35,10 +35,10 @@
  * others. commit() checks the account before every post, in release builds too: it costs a few
  * comparisons, and a breach is reported as what it is, a bug of ours, with our numbers.
  *
- * An I/O whose WRs are known before anything had to be reserved for them, as it is where mapping is
- * a look-up, need not write a reservation down to spend it at once: spend() is both calls, and its
- * one comparison, posted + reserved + n <= depth, is what the two of them check on an account that
- * holds. Only if it fails are they called, for the reason.
+ * An I/O of one WR that needs nothing later need not write a reservation down to spend it at once:
+ * room() is what the two calls check, posted + reserved + n <= depth, and posted_one() what they
+ * leave behind, once the device has taken the WR. Only where there is no room are they called, for
+ * the reason.
  *
  * Credits are anonymous. A reservation spent twice is refused when the account no longer has that
  * many; it cannot be told apart from somebody else's, so whoever holds n must remember n.
