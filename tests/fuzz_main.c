@@ -275,7 +275,7 @@ static int read_kept(const char *name, struct corpus *c)
 
 int main(int argc, char **argv)
 {
-	const char *name = strrchr(program_invocation_short_name, '_');
+	const char *name = strchr(program_invocation_short_name, '_');
 	struct settings s = {.runs = UINT64_MAX, .seed = prop_first_seed()};
 	struct corpus c = {0};
 	int rc = 0;
