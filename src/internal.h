@@ -63,7 +63,8 @@ struct rxfer_io {
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
 	struct rxfer_seg *range;   /* local pieces with keys: map fills them */
-	bool *said;		   /* the signalling answers, for a rollback */
+	bool *said;		   /* the signalling answers, and how many WRs the device took, */
+	uint32_t taken;		   /* for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */
 };
 
@@ -85,7 +86,8 @@ struct rxfer_conn {
 	/* Posting. */
 	struct rxfer_io *next_io;
 	uint32_t inflight;
-	uint32_t most;	/* that may be in flight: all, or 0 once it is broken */
+	uint32_t most;	/* that may be in flight: all, or 0 while some are held back or once it is
+			   broken */
 	uint32_t need;	/* N */
 	uint32_t later; /* of these, credits kept after the submit */
 	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
@@ -118,6 +120,9 @@ struct rxfer_conn {
 	uint32_t sge_max;  /* per WR: device, opcode, strategy */
 	uint32_t nio;
 	struct rxfer_io *io;
+	/* I/Os whose WRs RXFER_MORE holds back: one chain of the WRs of @nheld I/Os of the ring. */
+	struct rxfer_io *held, *last_held;
+	uint32_t nheld;
 	char broken_why[320];
 	struct ibv_qp
 		*hidden; /* while we take the steps of the QP, which id->qp does not show then */

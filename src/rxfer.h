@@ -331,6 +331,7 @@ void rxfer_conn_restart(struct rxfer_conn *conn);
 enum rxfer_flags {
 	RXFER_MUST_SIGNAL = 1, /* the caller waits for this very I/O */
 	RXFER_ASIDE = 2,       /* no measured work: counted apart, in RXFER_FIXED memory only */
+	RXFER_MORE = 4,	       /* hold it back: more follows, for one post of all; not with ASIDE */
 };
 
 /**
@@ -369,6 +370,13 @@ int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rx
 		  struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags);
+
+/**
+ * rxfer_flush() - post what RXFER_MORE has held back. A post without it does so too, and goes last;
+ * an I/O for which nothing is free now lets it go at once. What is held back is in flight by all
+ * counts, but does not move: nothing may be waited for before it is posted. 0 or -errno.
+ */
+int rxfer_flush(struct rxfer_conn *conn);
 
 /**
  * rxfer_post_recv() - one buffer, in RXFER_FIXED memory, for one message. @len: at least 1, also

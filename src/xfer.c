@@ -127,22 +127,48 @@ __attribute__((cold, noinline)) int rxfer_post_refused(struct rxfer_conn *conn, 
 		conn->sq.depth);
 }
 
+/* The I/O that was held back as the @i-th. */
+static struct rxfer_io *held_io(struct rxfer_io *first, uint32_t i)
+{
+	while (i--)
+		first = first->next;
+	return first;
+}
+
+/* The device took the first @taken WRs of an I/O: what the others changed is as it was. */
+static void undo(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t taken)
+{
+	for (uint32_t i = 0; i < io->nwr; i++)
+		io->said[i] = io->wr[i].send_flags & IBV_SEND_SIGNALED;
+	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, io->nwr);
+	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= io->nwr - taken;
+}
+
 /*
- * The device refused the post from @bad on: put the accounts right; the connection is of no more
- * use.
+ * The device refused the post of the @n I/Os from @first on, from the WR @bad on: put the accounts
+ * right, the latest first; the connection is of no more use.
  */
-static __attribute__((cold, noinline)) int post_failed(struct rxfer_conn *conn, struct rxfer_io *io,
-						       const struct ibv_send_wr *wr, uint32_t nwr,
+static __attribute__((cold, noinline)) int post_failed(struct rxfer_conn *conn,
+						       struct rxfer_io *first, uint32_t n,
 						       const struct ibv_send_wr *bad, int err)
 {
-	uint32_t taken = bad ? (uint32_t)(bad - wr) : 0;
+	uint32_t nwr = 0, left = 0;
+	bool found = !bad;
 
-	for (uint32_t i = 0; i < nwr; i++)
-		io->said[i] = wr[i].send_flags & IBV_SEND_SIGNALED;
-	rxfer_sq_unpost(&conn->sq, nwr - taken);
-	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, nwr);
-	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= nwr - taken;
-	return rxfer_post_refused(conn, taken, nwr, err);
+	for (uint32_t i = 0; i < n; i++)
+		nwr += held_io(first, i)->nwr;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rxfer_io *io = held_io(first, i);
+		bool here = !found && bad >= io->wr && bad < io->wr + io->nwr;
+
+		io->taken = found ? 0 : here ? (uint32_t)(bad - io->wr) : io->nwr;
+		found = found || here;
+		left += io->nwr - io->taken;
+	}
+	while (n--)
+		undo(conn, held_io(first, n), held_io(first, n)->taken);
+	rxfer_sq_unpost(&conn->sq, left);
+	return rxfer_post_refused(conn, nwr - left, nwr, err);
 }
 
 static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *conn, uint32_t nwr)
@@ -154,17 +180,20 @@ static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *con
 		conn->sq.depth);
 }
 
-/* One ibv_post_send() for each WR. Returns what it did; counts. */
-static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint32_t nwr,
-		       uint64_t *posts, struct ibv_send_wr **bad)
+/* One ibv_post_send() for each WR of the chain. Returns what it did; counts. */
+static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t *posts,
+		       struct ibv_send_wr **bad)
 {
 	int rc = 0;
 
-	for (; nwr && rc == 0; nwr--, wr++) {
+	while (wr && rc == 0) {
+		struct ibv_send_wr *next = wr->next;
+
 		wr->next = NULL;
 		*posts += 1;
 		*bad = wr;
 		rc = ibv_post_send(conn->qp, wr, bad);
+		wr = next;
 	}
 	return rc;
 }
@@ -182,7 +211,8 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		uint64_t bytes = io->nwr == 1 ? io->done.bytes : wr_bytes(wr);
 
 		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], &io->sig_epoch,
-				      last && (flags & RXFER_MUST_SIGNAL), last, last);
+				      last && (flags & RXFER_MUST_SIGNAL), last,
+				      last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
 		if (!read && __builtin_expect(bytes <= conn->inline_max, 0))
@@ -201,6 +231,40 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 	io->last_seq = seq + io->nwr - 1;
 }
 
+/* Post what is held back. */
+static int post_held(struct rxfer_conn *conn, uint64_t *posts)
+{
+	struct rxfer_io *first = conn->held;
+	struct ibv_send_wr *bad = NULL;
+	uint32_t n = conn->nheld;
+	int rc;
+
+	conn->held = NULL;
+	conn->nheld = 0;
+	conn->most = conn->nio;
+	if (first->wr->next && conn->attr.post_single) {
+		rc = post_singly(conn, first->wr, posts, &bad);
+	} else {
+		*posts += 1;
+		rc = ibv_post_send(conn->qp, first->wr, &bad);
+	}
+	if (__builtin_expect(rc, 0))
+		return post_failed(conn, first, n, bad, rc);
+	return 0;
+}
+
+/* Put the I/O behind what is held back. While something is, nobody may post past it: @most is 0. */
+static void hold(struct rxfer_conn *conn, struct rxfer_io *io)
+{
+	if (conn->held)
+		conn->last_held->wr[conn->last_held->nwr - 1].next = io->wr;
+	else
+		conn->held = io;
+	conn->last_held = io;
+	conn->nheld++;
+	conn->most = 0;
+}
+
 /*
  * Take the I/O from the free ones and post its WRs, which are numbered from @seq. It counts as in
  * flight also where the post fails: part of it may be in the queue, so it stays mapped as long as
@@ -209,23 +273,35 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 static int submit(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
 {
 	bool aside = flags & RXFER_ASIDE;
-	uint64_t *posts = aside ? &conn->counts.aside_posts : &conn->counts.posts;
-	struct ibv_send_wr *bad = NULL;
-	int rc;
 
 	conn->next_io = io->next;
 	conn->inflight++;
 	sign(conn, io, seq, flags);
 	*(aside ? &conn->counts.aside_sqe : &conn->counts.sqe) += io->nwr;
-	if (io->nwr > 1 && conn->attr.post_single) {
-		rc = post_singly(conn, io->wr, io->nwr, posts, &bad);
-	} else {
-		*posts += 1;
-		rc = ibv_post_send(conn->qp, io->wr, &bad);
+	hold(conn, io);
+	if (flags & RXFER_MORE)
+		return 0;
+	return post_held(conn, aside ? &conn->counts.aside_posts : &conn->counts.posts);
+}
+
+/* The last WR held back turns out to end a post: what keeps the queue alive is asked of it now. */
+int rxfer_flush(struct rxfer_conn *conn)
+{
+	struct rxfer_io *io = conn->last_held;
+	uint32_t last;
+
+	if (conn->broken)
+		return rxfer_conn_break(conn, conn->broken, "%s", "");
+	if (!conn->held)
+		return 0;
+	last = io->nwr - 1;
+	if (!io->done.own_cqe &&
+	    rxfer_sig_keeps_alive(&conn->sig, conn->sig.silent_ios, rxfer_sq_free(&conn->sq))) {
+		rxfer_sig_signal(&conn->sig, &io->sig[last], false);
+		io->wr[last].send_flags |= IBV_SEND_SIGNALED;
+		io->done.own_cqe = true;
 	}
-	if (__builtin_expect(rc, 0))
-		return post_failed(conn, io, io->wr, io->nwr, bad, rc);
-	return 0;
+	return post_held(conn, &conn->counts.posts);
 }
 
 /* ---- Posting an I/O ---- */
@@ -264,10 +340,12 @@ static void linearise(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	conn->counts.copied_bytes += io->staging.len;
 }
 
-/* Why no I/O can start now. */
+/* No I/O can start now. What was held back must not wait for one that has to wait itself. */
 __attribute__((noinline)) int rxfer_no_io(struct rxfer_conn *conn)
 {
-	return conn->broken ? rxfer_conn_break(conn, conn->broken, "%s", "") : -EAGAIN;
+	int rc = rxfer_flush(conn);
+
+	return rc ? rc : -EAGAIN;
 }
 
 /* The same where its credits were not to be had: mostly there are just none free now. */
@@ -275,6 +353,8 @@ __attribute__((noinline)) int rxfer_no_credits(struct rxfer_conn *conn)
 {
 	int rc = rxfer_sq_reserve(&conn->sq, conn->need);
 
+	if (rc == -EAGAIN)
+		return rxfer_no_io(conn);
 	return rc ? rc : account_broken(conn, 1);
 }
 
@@ -291,8 +371,10 @@ static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfe
 	uint32_t seq;
 	int rc;
 
-	if (__builtin_expect(conn->inflight >= conn->most, 0))
+	if (__builtin_expect(conn->broken || conn->inflight >= conn->nio, 0))
 		return rxfer_no_io(conn);
+	if ((flags & RXFER_ASIDE) && (conn->held || flags & RXFER_MORE))
+		return rxfer_fail(EINVAL, "an I/O that is counted aside joins no others in a post");
 	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
 		return rxfer_fail(EINVAL, "an I/O of %s and %s on a connection made for %u and %u",
 				  rxfer_count(nlocal, "fragment").s,
@@ -300,7 +382,7 @@ static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfe
 				  conn->attr.shape.segments);
 	rc = rxfer_sq_reserve(&conn->sq, conn->need);
 	if (rc)
-		return rc;
+		return rc == -EAGAIN ? rxfer_no_io(conn) : rc;
 	io->done.id = id;
 	io->done.op = op;
 	io->aside = flags & RXFER_ASIDE;
@@ -408,6 +490,9 @@ int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
 
 	if (!rxfer_sig_tail_silent(&conn->sig) || conn->drains || conn->broken)
 		return 0;
+	rc = rxfer_flush(conn);
+	if (rc)
+		return rc;
 	wr.wr.rdma.remote_addr = remote->addr;
 	wr.wr.rdma.rkey = remote->key;
 	rc = post_bare(conn, &wr, WR_ASIDE | WR_DRAIN, "the drain WR");
@@ -424,9 +509,9 @@ int rxfer_post_note(struct rxfer_conn *conn)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	int rc;
 
-	if (conn->broken)
-		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	rc = rxfer_sq_reserve(&conn->sq, 1);
+	rc = rxfer_flush(conn);
+	if (!rc)
+		rc = rxfer_sq_reserve(&conn->sq, 1);
 	if (!rc)
 		rc = post_bare(conn, &wr, WR_NOTE, "a SEND of no bytes");
 	if (rc)

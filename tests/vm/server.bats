@@ -74,7 +74,7 @@ logged() {
 	holding
 	echo "after 20: $files_then files, $rss_then KiB; after 100: $files files, $rss KiB"
 	((files == files_then))
-	((rss <= rss_then + 512))
+	((rss <= rss_then + 1024))
 	logged 100 ': run 1 \(op=(write|send) .*\): 16 I/Os, [0-9.]+ MiB/s$'
 	logged 100 ': ended after 1 run: .* is more than '
 	server_ends
