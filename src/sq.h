@@ -32,6 +32,15 @@ struct rxfer_sq {
 	uint32_t peak_was;
 };
 
+/**
+ * struct rxfer_sq_waits - how often somebody waited for the queue, or for what hangs on it.
+ * @ns: how long, by the clock that the callers gave (in ns if it was)
+ */
+struct rxfer_sq_waits {
+	uint64_t count;
+	uint64_t ns;
+};
+
 /* SQEs in the queue, proven by no completion yet. */
 static inline uint32_t rxfer_sq_posted(const struct rxfer_sq *sq)
 {

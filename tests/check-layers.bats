@@ -12,7 +12,7 @@ setup() {
 	write src/sq.c '#include "sq.h"' '#include <errno.h>' '/* what ibv_post_send() wants */'
 	write src/rxfer.h '#include <infiniband/verbs.h>'
 	write src/dev.c '#include <rdma/rdma_cma.h>' '#include "rxfer.h"' 'x = ibv_open_device(d);'
-	write src/slot.c '#include "sq.h"' 'snprintf(b, n, "stdout exit(1) ibv_x()");'
+	write src/other.c '#include "sq.h"' 'snprintf(b, n, "stdout exit(1) ibv_x()");'
 	write src/reg_global.c '#include "rxfer.h"' 'struct ops rxfer_reg_global;'
 	write src/reg_per_io.c '#include "reg_list.h"' 'struct ops rxfer_reg_per_io = {reg_per_io_map};'
 	write src/reg_list.h 'REG(global)'
@@ -48,7 +48,7 @@ breaks() {
 }
 
 @test "src includes nothing from bench, by path" {
-	breaks src/slot.c:3 'nothing of the benchmark' '#include "../bench/hist.h"'
+	breaks src/other.c:3 'nothing of the benchmark' '#include "../bench/hist.h"'
 }
 
 @test "src includes nothing from bench, by name" {
@@ -68,11 +68,11 @@ breaks() {
 }
 
 @test "other files of the engine include no verbs" {
-	breaks src/slot.c:3 'verbs stay' '#include <infiniband/verbs.h>'
+	breaks src/other.c:3 'verbs stay' '#include <infiniband/verbs.h>'
 }
 
 @test "other files of the engine call no verbs" {
-	breaks src/slot.c:3 'verbs stay' 'rdma_disconnect (id);'
+	breaks src/other.c:3 'verbs stay' 'rdma_disconnect (id);'
 }
 
 @test "the benchmark includes no verbs" {
@@ -130,10 +130,10 @@ breaks() {
 }
 
 @test "comments and strings break no rule, over several lines either" {
-	write src/slot.c '/* exit(1);' ' * printf() "' ' */' 'f("/*"); g("\"exit(1)", 0);'
+	write src/other.c '/* exit(1);' ' * printf() "' ' */' 'f("/*"); g("\"exit(1)", 0);'
 	run "$check" "$tree"
 	[ "$status" -eq 0 ]
-	breaks src/slot.c:5 'only main ends' 'exit(1); /* here */'
+	breaks src/other.c:5 'only main ends' 'exit(1); /* here */'
 }
 
 @test "a folder without sources is an error, not a pass" {

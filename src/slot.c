@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When a slot may be used again.
+ *
+ * A client that lets the server move its data posts a SEND, a request that names its memory by
+ * keys. The server READs or WRITEs, and replies by a SEND of its own. With the reply the I/O looks
+ * done, and its buffers, keys and queue entries look free. Most of them are not, and to use them
+ * again corrupts data or overflows a queue, rarely, under load, on real NICs only. So a slot, the
+ * place of one I/O in flight, goes round through three pools:
+ *
+ *	available ---get---> in use ---reply---> recycling ---all of this---> available
+ *
+ * - Its SEND is proven by a completion, its own or a later one of the queue. The reply is no proof:
+ *   the request came, but the acknowledgement may be lost, and the NIC then sends again, out of a
+ *   buffer that holds the next request by now. (drivers/nvme/host/rdma.c counts both since
+ *   4af7f7ff92a4, iSER signals every SEND again since 433dc0efd1e0; the ring of silent SENDs below
+ *   is as rpcrdma_sendctx_put_locked() has it.)
+ * - Its keys are revoked, proven by a completion or by the peer's SEND_WITH_INV. Posted is not
+ *   revoked. (frwr_unmap_async() lets the completion of the last LOCAL_INV complete the request.)
+ * - Its RECV is posted again, or the next reply meets an empty queue. All RECVs of a queue are
+ *   alike, but each slot whose reply took one owes one.
+ * - The peer has a RECV for its next request. The server re-posts before it replies, so this
+ *   is what a reply does prove.
+ * - N credits are free, so that the next I/O can go all its way, the revoke included. Credits are
+ *   anonymous, so this is looked at when the slot is handed out, and they are reserved with the
+ *   same stroke: none is set aside for a slot that nobody wants.
+ *
+ * These come in any order, as send and receive queue are polled on their own: a reply may well be
+ * seen before the completion of the SEND that it answers. Each slot has a word of what is missing,
+ * and leaves when it is zero.
+ *
+ * That the I/O is complete, its memory its owner's again, is another event than that the slot is
+ * available. If the peer could write, the I/O is not complete before the key is revoked (sync): its
+ * owner would read what may yet change. If it could only read, the reply is enough (async). In both
+ * cases the reply is processed at once and only recycling waits for proof: deferred. The other
+ * choice is to hold the completion back until the proofs are there; then they are waited for, must
+ * be asked for by a signal, and cost latency.
+ *
+ * Which completion proves which slot? The queue is strongly ordered (sq.c), so SENDs and revokes
+ * lie in a ring in posting order, and a completion proves a piece from its old end. A slot has at
+ * most one SEND and one revoke in there. No event walks slots: the pools are lists through them,
+ * and each entry of the ring is visited once.
+ *
+ * Why a slot is not there: if one is available, credits are missing. Else the oldest that is being
+ * recycled names the cause; of several that it misses, first the key, whose proof comes last (the
+ * revoke is behind the SEND in the queue), then the SEND, then the RECV. If none is being recycled,
+ * all are in use: the server is awaited, as it always is in a closed loop.
+ */
+#include "slot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MAX_SLOTS (1u << 20)
+
+static const char *const cause_names[RXFER_SLOT_CAUSES] = {
+	"executing", "SEND unproven", "key not revoked", "RECV not posted", "no SQEs",
+};
+
+const char *rxfer_slot_cause_name(enum rxfer_slot_cause cause)
+{
+	return (unsigned int)cause < RXFER_SLOT_CAUSES ? cause_names[cause] : "?";
+}
+
+/* ---- pools ---- */
+
+static void list_remove(struct rxfer_slot_list *list, struct rxfer_slot *slot)
+{
+	*(slot->prev ? &slot->prev->next : &list->first) = slot->next;
+	*(slot->next ? &slot->next->prev : &list->last) = slot->prev;
+	list->n--;
+}
+
+static void list_append(struct rxfer_slot_list *list, struct rxfer_slot *slot)
+{
+	slot->prev = list->last;
+	slot->next = NULL;
+	*(list->last ? &list->last->next : &list->first) = slot;
+	list->last = slot;
+	list->n++;
+}
+
+static void move(struct rxfer_slots *slots, struct rxfer_slot *slot, enum rxfer_slot_pool pool)
+{
+	list_remove(&slots->list[slot->pool], slot);
+	slot->pool = pool;
+	list_append(&slots->list[pool], slot);
+}
+
+/* ---- life ---- */
+
+static uint32_t completes_by(enum rxfer_slot_completes completes)
+{
+	uint32_t bits = RXFER_SLOT_MISSES_REPLY;
+
+	if (completes != RXFER_SLOT_AT_REPLY)
+		bits |= RXFER_SLOT_MISSES_REVOKE;
+	if (completes == RXFER_SLOT_AT_PROOF)
+		bits |= RXFER_SLOT_MISSES_PROOF;
+	return bits;
+}
+
+int rxfer_slots_init(struct rxfer_slots *slots, struct rxfer_sq *sq, uint32_t n, uint32_t need,
+		     enum rxfer_slot_completes completes)
+{
+	uint32_t i, size = 2;
+
+	*slots = (struct rxfer_slots){.sq = sq, .n = n, .need = need};
+	if (n == 0 || n > MAX_SLOTS || need == 0)
+		return -EINVAL;
+	if ((uint64_t)need + sq->reserved > sq->depth)
+		return -EMSGSIZE;
+	while (size < 2 * n)
+		size *= 2;
+
+	slots->pending = calloc(size, sizeof(*slots->pending));
+	slots->slot = calloc(n, sizeof(*slots->slot));
+	if (!slots->pending || !slots->slot) {
+		rxfer_slots_free(slots);
+		return -ENOMEM;
+	}
+	slots->mask = size - 1;
+	slots->completes = completes_by(completes);
+	for (i = 0; i < n; i++) {
+		slots->slot[i].index = i;
+		list_append(&slots->list[RXFER_SLOT_AVAILABLE], &slots->slot[i]);
+	}
+	return 0;
+}
+
+void rxfer_slots_free(struct rxfer_slots *slots)
+{
+	free(slots->pending);
+	free(slots->slot);
+	slots->pending = NULL;
+	slots->slot = NULL;
+}
+
+/* ---- handing out ---- */
+
+static enum rxfer_slot_cause cause_now(const struct rxfer_slots *slots)
+{
+	const struct rxfer_slot *oldest = slots->list[RXFER_SLOT_RECYCLING].first;
+
+	if (slots->list[RXFER_SLOT_AVAILABLE].first)
+		return RXFER_SLOT_NO_SQES;
+	if (!oldest)
+		return RXFER_SLOT_EXECUTING;
+	if (oldest->missing & RXFER_SLOT_MISSES_REVOKE)
+		return RXFER_SLOT_KEY;
+	return oldest->missing & RXFER_SLOT_MISSES_PROOF ? RXFER_SLOT_UNPROVEN : RXFER_SLOT_NO_RECV;
+}
+
+void rxfer_slots_stop_waiting(struct rxfer_slots *slots, uint64_t now)
+{
+	if (!slots->waiting)
+		return;
+	slots->waits[slots->cause].ns += now - slots->since;
+	slots->waiting = false;
+	slots->met = 0;
+}
+
+static void wait_on(struct rxfer_slots *slots, uint64_t now, enum rxfer_slot_cause cause)
+{
+	if (slots->waiting)
+		slots->waits[slots->cause].ns += now - slots->since;
+	if (!(slots->met & 1u << cause))
+		slots->waits[cause].count++;
+	slots->waiting = true;
+	slots->met |= 1u << cause;
+	slots->cause = cause;
+	slots->since = now;
+}
+
+struct rxfer_slot *rxfer_slot_get(struct rxfer_slots *slots, uint64_t now,
+				  enum rxfer_slot_cause *cause)
+{
+	struct rxfer_slot *slot = slots->list[RXFER_SLOT_AVAILABLE].first;
+
+	if (!slot || rxfer_sq_reserve(slots->sq, slots->need)) {
+		*cause = cause_now(slots);
+		wait_on(slots, now, *cause);
+		return NULL;
+	}
+	rxfer_slots_stop_waiting(slots, now);
+	move(slots, slot, RXFER_SLOT_IN_USE);
+	slot->held = slots->need;
+	slot->missing = RXFER_SLOT_MISSES_SEND;
+	slot->revoking = false;
+	return slot;
+}
+
+int rxfer_slot_put(struct rxfer_slots *slots, struct rxfer_slot *slot)
+{
+	if (slot->missing != RXFER_SLOT_MISSES_SEND || slot->held != slots->need ||
+	    rxfer_sq_release(slots->sq, slot->held))
+		return -EBUSY;
+
+	slot->held = 0;
+	slot->missing = 0;
+	move(slots, slot, RXFER_SLOT_AVAILABLE);
+	return RXFER_SLOT_FREED;
+}
+
+int rxfer_slot_commit(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t actual,
+		      uint32_t keep, uint32_t *first_seq)
+{
+	int err = rxfer_sq_commit(slots->sq, slot->held, actual, keep, first_seq);
+
+	if (!err)
+		slot->held = keep;
+	return err;
+}
+
+/* ---- what happens to a slot ---- */
+
+/*
+ * A WR in the queue, behind all that are pending. The ring has room for two of each slot, which is
+ * not used again before both are out.
+ */
+static int pend(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq, uint32_t proves)
+{
+	const struct rxfer_sq *sq = slots->sq;
+	struct rxfer_slot_pending *next = &slots->pending[slots->head & slots->mask];
+	uint32_t newest = slots->pending[(slots->head - 1) & slots->mask].seq;
+
+	if (seq - sq->tail >= rxfer_sq_posted(sq))
+		return -ERANGE;
+	if (slots->head != slots->tail && (int32_t)(seq - newest) <= 0)
+		return -ERANGE;
+
+	*next = (struct rxfer_slot_pending){.slot = slot, .seq = seq, .proves = proves};
+	slots->head++;
+	return 0;
+}
+
+int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq, bool exposes)
+{
+	int err;
+
+	if (slot->missing != RXFER_SLOT_MISSES_SEND)
+		return -EALREADY;
+	err = pend(slots, slot, seq, RXFER_SLOT_MISSES_PROOF);
+	if (err)
+		return err;
+
+	slot->missing = RXFER_SLOT_MISSES_REPLY | RXFER_SLOT_MISSES_PROOF | RXFER_SLOT_MISSES_RECV;
+	if (exposes)
+		slot->missing |= RXFER_SLOT_MISSES_REVOKE;
+	return 0;
+}
+
+/* @bit is missing no more. Once reply and revoke are there, the I/O posts nothing any more. */
+static int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit)
+{
+	uint32_t missing = slot->missing & ~bit;
+	int events = 0;
+
+	if (!(missing & (RXFER_SLOT_MISSES_REPLY | RXFER_SLOT_MISSES_REVOKE)) && slot->held) {
+		if (rxfer_sq_release(slots->sq, slot->held))
+			return -EOVERFLOW;
+		slot->held = 0;
+	}
+	slot->missing = missing;
+	if (bit & slots->completes && !(missing & slots->completes))
+		events |= RXFER_SLOT_COMPLETE;
+	if (!missing) {
+		events |= RXFER_SLOT_FREED;
+		move(slots, slot, RXFER_SLOT_AVAILABLE);
+	} else if (bit == RXFER_SLOT_MISSES_REPLY) {
+		move(slots, slot, RXFER_SLOT_RECYCLING);
+	}
+	return events;
+}
+
+int rxfer_slot_replied(struct rxfer_slots *slots, struct rxfer_slot *slot)
+{
+	if (slot->missing & RXFER_SLOT_MISSES_SEND)
+		return -EPROTO;
+	if (!(slot->missing & RXFER_SLOT_MISSES_REPLY))
+		return -EALREADY;
+	return arrived(slots, slot, RXFER_SLOT_MISSES_REPLY);
+}
+
+/* One proven revoke for each key given away: a second one would hit whoever has the key by then. */
+static int may_revoke(const struct rxfer_slot *slot)
+{
+	if (slot->missing & (RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY))
+		return -EPROTO;
+	return !(slot->missing & RXFER_SLOT_MISSES_REVOKE) || slot->revoking ? -EALREADY : 0;
+}
+
+int rxfer_slot_revoking(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq)
+{
+	int err = may_revoke(slot);
+
+	if (!err)
+		err = pend(slots, slot, seq, RXFER_SLOT_MISSES_REVOKE);
+	if (!err)
+		slot->revoking = true;
+	return err;
+}
+
+int rxfer_slot_revoked(struct rxfer_slots *slots, struct rxfer_slot *slot)
+{
+	int err = may_revoke(slot);
+
+	return err ? err : arrived(slots, slot, RXFER_SLOT_MISSES_REVOKE);
+}
+
+int rxfer_slot_recv_posted(struct rxfer_slots *slots, struct rxfer_slot *slot)
+{
+	if (slot->missing & (RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY))
+		return -EPROTO;
+	if (!(slot->missing & RXFER_SLOT_MISSES_RECV))
+		return -EALREADY;
+	return arrived(slots, slot, RXFER_SLOT_MISSES_RECV);
+}
+
+struct rxfer_slot *rxfer_slots_proven(struct rxfer_slots *slots, int *events)
+{
+	const struct rxfer_slot_pending *pending = &slots->pending[slots->tail & slots->mask];
+
+	if (slots->tail == slots->head || (int32_t)(pending->seq - slots->sq->tail) >= 0)
+		return NULL;
+
+	slots->tail++;
+	*events = arrived(slots, pending->slot, pending->proves);
+	return pending->slot;
+}
