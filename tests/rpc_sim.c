@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The client's slots and the server's tickets at work: both ends, both send queues with accounts
+ * and signalling policies as the engine has them, and what lies between.
+ *
+ * The client posts REGs and a SEND, the server READs or WRITEs and replies, the client revokes, by
+ * WRs, by a call, or by the grace of the peer. A device takes WRs in order and at its own pace:
+ * they leave for the peer first and are acknowledged later, so that a reply can be there before the
+ * completion of the SEND that it answers. An entry comes back with a polled completion only. Send
+ * and receive queues are polled independently; RECVs are posted again some time after. The server
+ * has as many places for I/Os as the client has slots, each in use until its reply is proven. What
+ * happens next is drawn by lot.
+ *
+ * Next to it is a model that knows the truth and no cleverness: it counts afresh at every step what
+ * must be so, by walking over everything.
+ */
+#include <string.h>
+
+#include "rpc_sim.h"
+
+bool rpc_expect(struct rpc_sim *s, bool cond)
+{
+	if (!cond)
+		s->outcome = RPC_WRONG;
+	return cond;
+}
+
+uint32_t rpc_up_to(struct rpc_sim *s, uint32_t lo, uint32_t hi)
+{
+	return s->c.exact ? hi : prop_range(s->p, lo, hi);
+}
+
+/* ---- the wire ---- */
+
+static void inbox_put(struct rpc_sim *s, struct rpc_inbox *in, uint32_t who)
+{
+	if (!rpc_expect(s, in->recvs > 0) || !rpc_expect(s, in->head - in->tail < RPC_MAX_SLOTS))
+		return;
+	in->recvs--;
+	in->who[in->head++ % RPC_MAX_SLOTS] = who;
+}
+
+bool rpc_inbox_take(struct rpc_inbox *in, uint32_t *who)
+{
+	if (in->head == in->tail)
+		return false;
+	*who = in->who[in->tail++ % RPC_MAX_SLOTS];
+	return true;
+}
+
+/* A WR leaves for the peer. The server's data WRs use the client's key. */
+static void leave(struct rpc_sim *s, const struct rpc_wr *wr)
+{
+	if (wr->kind == WR_SEND)
+		inbox_put(s, &s->requests, wr->who);
+	else if (wr->kind == WR_REPLY)
+		inbox_put(s, &s->replies, s->place[wr->who].slot);
+	else if (wr->kind == WR_DATA)
+		rpc_expect(s, s->io[s->place[wr->who].slot].live);
+}
+
+bool rpc_queue_leave(struct rpc_sim *s, struct rpc_queue *q)
+{
+	uint32_t n = (uint32_t)(q->head - q->gone);
+
+	if (!n)
+		return false;
+	for (n = prop_range(s->p, 1, n); n && s->outcome == RPC_FINE; n--)
+		leave(s, &q->wr[q->gone++ % RPC_RING]);
+	return true;
+}
+
+bool rpc_queue_execute(struct rpc_sim *s, struct rpc_queue *q)
+{
+	if (q->gone == q->exec)
+		return false;
+	q->exec += prop_range(s->p, 1, (uint32_t)(q->gone - q->exec));
+	return true;
+}
+
+/* One completion, if there is any. */
+bool rpc_queue_poll(struct rpc_sim *s, struct rpc_queue *q)
+{
+	uint64_t seq = q->returned;
+
+	while (seq < q->exec && !q->wr[seq % RPC_RING].signalled)
+		seq++;
+	if (seq == q->exec)
+		return false;
+	rpc_expect(s, rxfer_sq_complete(&q->sq, (uint32_t)seq) == (int64_t)(seq + 1 - q->returned));
+	q->returned = seq + 1;
+	return true;
+}
+
+/* A chain whose credits were just committed: @n of @kind, then one of @last. */
+uint64_t rpc_chain(struct rpc_sim *s, struct rpc_queue *q, uint32_t first, uint32_t n,
+		   enum rpc_wr_kind kind, int last, uint32_t who, uint64_t *epoch, bool must)
+{
+	uint32_t i, all = n + (last >= 0);
+
+	rpc_expect(s, first == (uint32_t)q->head);
+	rpc_expect(s, q->head + all - q->returned <= q->depth);
+	for (i = 0; i < all && s->outcome == RPC_FINE; i++) {
+		bool end = i == all - 1;
+		struct rxfer_sig_wr wr = {.must_signal = must && end,
+					  .ends_io = end,
+					  .ends_post = end,
+					  .io_epoch = epoch};
+		struct rpc_wr *entry = &q->wr[q->head++ % RPC_RING];
+
+		entry->kind = i < n ? kind : (enum rpc_wr_kind)last;
+		entry->who = who;
+		entry->signalled = rxfer_sig_decide(&q->sig, &q->sq, &wr);
+	}
+	return q->head - 1;
+}
+
+/* ---- a run ---- */
+
+static bool (*const events[RPC_EVENTS])(struct rpc_sim *s) = {
+	rpc_client_start, rpc_client_leave,  rpc_client_execute, rpc_client_poll,
+	rpc_client_reply, rpc_client_revoke, rpc_client_recv,	 rpc_server_take,
+	rpc_server_grant, rpc_server_leave,  rpc_server_execute, rpc_server_poll,
+	rpc_server_reply,
+};
+
+/* By weight, so that delays differ; if that cannot be, whatever can, from some other on. */
+static bool step(struct rpc_sim *s)
+{
+	uint32_t i, all = 0, dice;
+
+	s->now += prop_range(s->p, 1, 100);
+	for (i = 0; i < RPC_EVENTS; i++)
+		all += s->c.weight[i];
+	dice = prop_range(s->p, 0, all - 1);
+	for (i = 0; dice >= s->c.weight[i]; i++)
+		dice -= s->c.weight[i];
+	if (events[i](s))
+		return true;
+	dice = prop_range(s->p, 0, RPC_EVENTS - 1);
+	for (i = 0; i < RPC_EVENTS; i++) {
+		if (events[(i + dice) % RPC_EVENTS](s))
+			return true;
+	}
+	return false;
+}
+
+static void check_queue(struct rpc_sim *s, const struct rpc_queue *q, uint64_t held)
+{
+	rpc_expect(s, rxfer_sq_check(&q->sq) == 0);
+	rpc_expect(s, rxfer_sq_posted(&q->sq) == q->head - q->returned);
+	rpc_expect(s, q->sq.reserved == held + 1); /* and the drain */
+}
+
+/* What must hold at all times. */
+static void check(struct rpc_sim *s)
+{
+	uint64_t client = 0, server = 0;
+	uint32_t i;
+
+	for (i = 0; i < s->c.slots; i++) {
+		const struct rxfer_slot *slot = &s->slots.slot[i];
+		const struct rpc_io *io = &s->io[i];
+
+		client += slot->held;
+		server += s->place[i].ticket.held;
+		rpc_expect(s, (slot->pool == RXFER_SLOT_AVAILABLE) == !rpc_truly_in_use(s, io));
+		rpc_expect(s, io->told == rpc_truly_complete(s, io));
+	}
+	check_queue(s, &s->client, client);
+	check_queue(s, &s->server, server);
+}
+
+static void set_up_queue(struct rpc_sim *s, struct rpc_queue *q, uint32_t depth)
+{
+	q->depth = depth;
+	rpc_expect(s, rxfer_sq_init(&q->sq, depth) == 0);
+	rpc_expect(s, rxfer_sq_reserve(&q->sq, 1) == 0);
+	q->head = (1ull << 32) - prop_range(s->p, 0, 200);
+	q->gone = q->exec = q->returned = q->head;
+	q->sq.head = q->sq.tail = (uint32_t)q->head;
+}
+
+static void set_up(struct rpc_sim *s)
+{
+	const struct rpc_config *c = &s->c;
+	uint32_t need = c->submit + c->later, server_need;
+
+	set_up_queue(s, &s->client, c->client_depth);
+	set_up_queue(s, &s->server, c->server_depth);
+	rpc_expect(s, !rxfer_slots_init(&s->slots, &s->client.sq, c->slots, need, c->completes));
+	rpc_expect(s, !rxfer_tickets_init(&s->tickets, &s->server.sq, c->most));
+	server_need = s->tickets.need;
+	if (s->broken == RPC_NO_REPLY_IN_N && server_need > 1)
+		server_need--;
+	rpc_expect(s, !rxfer_sig_init(&s->client.sig, c->client_signal,
+				      prop_range(s->p, 1, c->client_depth), c->client_depth,
+				      c->slots, need));
+	rpc_expect(s, !rxfer_sig_init(&s->server.sig, c->server_signal,
+				      prop_range(s->p, 1, c->server_depth), c->server_depth,
+				      c->slots, server_need));
+	s->requests.recvs = s->replies.recvs = c->slots;
+}
+
+/* The tail is silent if and only if entries are out; the drain brings them back. */
+static void drain(struct rpc_sim *s, struct rpc_queue *q, bool (*poll)(struct rpc_sim *s))
+{
+	uint32_t first = 0;
+	uint64_t epoch = 0;
+
+	rpc_expect(s, rxfer_sig_tail_silent(&q->sig) == (q->head != q->returned));
+	if (rxfer_sig_tail_silent(&q->sig)) {
+		rpc_expect(s, rxfer_sq_commit(&q->sq, 1, 1, 0, &first) == 0);
+		rpc_chain(s, q, first, 1, WR_DRAIN, -1, 0, &epoch, true);
+		q->gone = q->exec = q->head;
+		rpc_expect(s, poll(s));
+	} else {
+		rpc_expect(s, rxfer_sq_release(&q->sq, 1) == 0);
+	}
+	rpc_expect(s, rxfer_sq_free(&q->sq) == q->depth);
+	rpc_expect(s, q->sq.peak <= q->depth);
+}
+
+static void all_is_back(struct rpc_sim *s)
+{
+	uint64_t ns = 0;
+	uint32_t i;
+
+	drain(s, &s->client, rpc_client_poll);
+	drain(s, &s->server, rpc_server_poll);
+	rpc_expect(s, rxfer_slots_count(&s->slots, RXFER_SLOT_AVAILABLE) == s->c.slots);
+	for (i = 0; i < s->c.slots; i++)
+		rpc_expect(s, s->place[i].state == FREE && s->io[i].told == s->io[i].handed);
+	for (i = 0; i < RXFER_SLOT_CAUSES; i++)
+		ns += s->slots.waits[i].ns;
+	rpc_expect(s, ns == s->slot_ns);
+	rpc_expect(s, s->tickets.started.ns == s->ticket_ns);
+	rpc_expect(s, s->tickets.rounds.count == s->later_rounds);
+}
+
+static enum rpc_outcome outcome(struct rpc_sim *s)
+{
+	while (s->outcome == RPC_FINE && step(s)) {
+		if (s->broken <= RPC_RECV_FORGOTTEN)
+			check(s);
+	}
+	if (s->outcome != RPC_FINE)
+		return s->outcome;
+	if (s->complete != s->c.n_ios)
+		return RPC_DEAD_LOCK;
+	if (s->broken == RPC_NOTHING)
+		all_is_back(s);
+	return s->outcome;
+}
+
+enum rpc_outcome rpc_run(struct rpc_sim *s, struct prop *p, const struct rpc_config *c,
+			 enum rpc_broken broken)
+{
+	*s = (struct rpc_sim){.p = p, .c = *c, .broken = broken};
+	set_up(s);
+	if (s->outcome == RPC_FINE)
+		s->outcome = outcome(s);
+	rxfer_slots_free(&s->slots);
+	return s->outcome;
+}
+
+/* lo..hi, in a third of the cases near @lo. */
+static uint32_t often_tight(struct prop *p, uint32_t lo, uint32_t hi)
+{
+	return prop_chance(p, 33) ? prop_range(p, lo, lo + 3 < hi ? lo + 3 : hi)
+				  : prop_range(p, lo, hi);
+}
+
+void rpc_random_config(struct rpc_config *c, struct prop *p, uint32_t most_ios)
+{
+	uint32_t need, i;
+
+	*c = (struct rpc_config){.slots = prop_range(p, 1, RPC_MAX_SLOTS)};
+	c->later = prop_range(p, 0, RPC_MAX_NEED / 2);
+	c->submit = prop_range(p, 1, RPC_MAX_NEED - c->later);
+	need = c->submit + c->later;
+	c->client_depth = often_tight(p, need + 1, 2 * need * c->slots + 1);
+	c->most = prop_chance(p, 10) ? 0 : prop_range(p, 1, 30);
+	c->server_depth = often_tight(p, c->most ? 3 : 2, 64);
+	c->n_ios = prop_range(p, 1, most_ios);
+	c->completes =
+		(enum rxfer_slot_completes)prop_range(p, RXFER_SLOT_AT_REPLY, RXFER_SLOT_AT_PROOF);
+	c->client_signal = rxfer_sig_list(prop_range(p, 0, 3));
+	c->server_signal = rxfer_sig_list(prop_range(p, 0, 3));
+	c->write = prop_chance(p, 50);
+	for (i = 0; i < RPC_EVENTS; i++)
+		c->weight[i] = prop_chance(p, 30) ? 1 : prop_range(p, 1, 30);
+}
