@@ -544,6 +544,7 @@ const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
 void rxfer_conn_restart(struct rxfer_conn *conn)
 {
 	memset(&conn->counts, 0, sizeof(conn->counts));
+	rxfer_ledger_restart(&conn->ledger, rxfer_now());
 	conn->old_notes = conn->notes;
 	conn->sq.peak = rxfer_sq_posted(&conn->sq);
 	conn->sig.forced = 0;

@@ -409,6 +409,7 @@ static int open_dev(const char *name, const char *strategy, bool idle, struct rx
 	dev->reg = reg;
 	dev->found = &dev->nowhere;
 	dev->generation = 1;
+	rxfer_ledger_init(&dev->ledger, NULL, rxfer_now());
 	rc = open_chosen(dev, name, idle);
 	if (rc)
 		goto fail;

@@ -19,6 +19,7 @@ struct rxfer_mem {
 	unsigned int rights;
 	uint32_t lkey;	   /* mr's */
 	struct ibv_mr *mr; /* over all of it; NULL where a strategy registers piece by piece */
+	struct rxfer_grant grant; /* mr's, where the peer may use it */
 	struct rxfer_mem *next;
 };
 
@@ -37,6 +38,7 @@ struct rxfer_dev {
 	struct rxfer_mem *found;  /* by the latest look-up, most likely by the next one too */
 	struct rxfer_mem nowhere; /* holds nothing: what @found is while it is nothing */
 	struct rxfer_dev_counts counts;
+	struct rxfer_ledger ledger; /* of all that lies open on this end */
 	struct sockaddr_storage addr;
 	struct rxfer_observer observer;
 	char event[192]; /* the latest of the gravest kind that the device reported; "": none */
@@ -66,6 +68,24 @@ struct rxfer_io {
 	bool *said;		   /* the signalling answers, and how many WRs the device took, */
 	uint32_t taken;		   /* for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */
+};
+
+/*
+ * struct rxfer_exposure - what one I/O exposes.
+ * @seg, @grant: @max of each. The first @nseg are what was exposed last; a strategy that has a key
+ * for each I/O has a grant for each segment.
+ * @open:        grants that are not proven dead
+ * @open_after:  of those that are, the longest
+ */
+struct rxfer_exposure {
+	struct rxfer_exposure *next; /* of the same connection */
+	struct rxfer_seg *seg;
+	uint32_t nseg;
+	uint32_t open;
+	uint32_t max;
+	uint64_t open_after;
+	void *reg_data; /* the strategy's own */
+	struct rxfer_grant grant[];
 };
 
 #define RXFER_WC_BATCH 16
@@ -134,6 +154,8 @@ struct rxfer_conn {
 	void *slab;		/* one allocation behind all arrays above */
 	struct rxfer_mem *staging_mem;
 	void *staging;
+	struct rxfer_exposure *exposures;
+	struct rxfer_ledger ledger; /* of these, a part of the device's */
 };
 
 /* dev.c: as rxfer_dev_open(), also where its port is not active or has no address. */
@@ -145,7 +167,23 @@ int rxfer_dev_add_closed(struct rxfer_dev_info **list, unsigned int *n);
 /* mem.c: the only registrar; counts, and words a lack of locked memory. */
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
+/* All of it, as mem->mr; what the peer may do with it is entered in the ledger. */
+int rxfer_mem_register(struct rxfer_mem *mem, int access);
+void rxfer_mem_unregister(struct rxfer_mem *mem); /* does nothing where it is not */
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
+
+/* What a region must allow for what the peer may do with it. Who writes by a region must be allowed
+ * to on this side, too: verbs want it so. */
+static inline int rxfer_peer_access(unsigned int rights)
+{
+	int access = 0;
+
+	if (rights & (RXFER_PEER_READ | RXFER_EXPOSE_READ))
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (rights & (RXFER_PEER_WRITE | RXFER_EXPOSE_WRITE))
+		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	return access;
+}
 
 static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *addr, size_t len)
 {
@@ -251,6 +289,9 @@ static inline void rxfer_wr_add_imm(struct ibv_send_wr *wr, uint32_t imm)
 int rxfer_post_refused(struct rxfer_conn *conn, uint32_t taken, uint32_t nwr, int err);
 int rxfer_no_io(struct rxfer_conn *conn);
 int rxfer_no_credits(struct rxfer_conn *conn);
+
+/* expose.c: the QP is gone: whatever is exposed still goes, too. */
+void rxfer_expose_destroy(struct rxfer_conn *conn);
 
 /* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
 int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);

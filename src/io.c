@@ -83,6 +83,7 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	conn->qp = conn->id->qp;
 	conn->inline_max = conn->attr.inline_max;
 	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
+	rxfer_ledger_init(&conn->ledger, &conn->dev->ledger, rxfer_now());
 	rc = conn->reg->open(conn);
 	if (rc)
 		return rc;
@@ -90,7 +91,8 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	return make_staging(conn);
 }
 
-/* The QP is gone: unmap what was in flight. Also called on a half-made connection. */
+/* The QP is gone: unmap what was in flight, revoke what is exposed. Also called on a half-made
+ * connection. */
 void rxfer_xfer_destroy(struct rxfer_conn *conn)
 {
 	for (; conn->inflight; conn->inflight--) {
@@ -98,6 +100,7 @@ void rxfer_xfer_destroy(struct rxfer_conn *conn)
 			conn->reg->unmap(conn, conn->oldest);
 		conn->oldest = conn->oldest->next;
 	}
+	rxfer_expose_destroy(conn);
 	if (conn->reg_open)
 		conn->reg->close(conn);
 	rxfer_mem_del(conn->staging_mem);

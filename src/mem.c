@@ -82,17 +82,41 @@ int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
 	return 0;
 }
 
-static int mem_register(struct rxfer_dev *dev, struct rxfer_mem *mem)
+int rxfer_mem_register(struct rxfer_mem *mem, int access)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	int rc = rxfer_dev_reg_mr(mem->dev, mem->base, mem->len, access, &mem->mr);
 
-	if (mem->rights == RXFER_LOCAL)
-		return dev->reg->mem_add(dev, mem);
-	if (mem->rights & RXFER_PEER_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (mem->rights & RXFER_PEER_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
-	return rxfer_dev_reg_mr(dev, mem->base, mem->len, access, &mem->mr);
+	if (rc || !(access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
+		return rc;
+	return rxfer_grant_open(&mem->dev->ledger, &mem->grant, mem->mr->rkey, mem->len,
+				rxfer_now());
+}
+
+void rxfer_mem_unregister(struct rxfer_mem *mem)
+{
+	uint64_t none;
+
+	if (mem->mr && !rxfer_dev_dereg_mr(mem->dev, mem->mr) && mem->grant.ledger)
+		rxfer_grant_proven(&mem->grant, mem->grant.key, rxfer_now(), &none);
+	mem->mr = NULL;
+}
+
+/* Is it up to the strategy whether, and when, it is registered? */
+static bool by_strategy(unsigned int rights)
+{
+	return !(rights & (RXFER_PEER_READ | RXFER_PEER_WRITE | RXFER_FIXED));
+}
+
+static int mem_register(struct rxfer_mem *mem)
+{
+	if (by_strategy(mem->rights))
+		return mem->dev->reg->mem_add(mem->dev, mem);
+	if (mem->rights & (RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE))
+		return rxfer_fail(
+			EINVAL,
+			"memory cannot be exposed I/O by I/O and be registered for good: rights %#x",
+			mem->rights);
+	return rxfer_mem_register(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights));
 }
 
 int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
@@ -105,7 +129,7 @@ int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int ri
 		return rxfer_fail(ENOMEM, "out of memory");
 	*mem = (struct rxfer_mem){
 		.dev = dev, .base = base, .end = (char *)base + len, .len = len, .rights = rights};
-	rc = mem_register(dev, mem);
+	rc = mem_register(mem);
 	if (rc) {
 		free(mem);
 		return rc;
@@ -129,10 +153,10 @@ void rxfer_mem_del(struct rxfer_mem *mem)
 	mem->dev->generation++;
 	if (mem->dev->found == mem)
 		mem->dev->found = &mem->dev->nowhere;
-	if (mem->rights == RXFER_LOCAL)
+	if (by_strategy(mem->rights))
 		mem->dev->reg->mem_del(mem->dev, mem);
 	else
-		rxfer_dev_dereg_mr(mem->dev, mem->mr);
+		rxfer_mem_unregister(mem);
 	free(mem);
 }
 

@@ -26,10 +26,19 @@ const char *rxfer_strategy_summary(unsigned int i)
 	return i < STRATEGIES ? strategies[i]->summary : NULL;
 }
 
+/* Each mode is there, or it is said why not. */
+static bool revokes_complete(const struct rxfer_reg_ops *o)
+{
+	for (unsigned int mode = 0; mode < RXFER_REVOKE_AUTO; mode++)
+		if (!(o->revokes & 1u << mode) && !o->no_revoke[mode])
+			return false;
+	return o->revokes && o->expose_open && o->expose_close && o->expose && o->revoke;
+}
+
 static bool complete(const struct rxfer_reg_ops *o)
 {
 	return o->name && o->summary && o->engine && o->supported && o->mem_add && o->mem_del &&
-	       o->open && o->close && o->need && o->map && o->unmap;
+	       o->open && o->close && o->need && o->map && o->unmap && revokes_complete(o);
 }
 
 const struct rxfer_reg_ops *rxfer_reg_find(const char *name)
@@ -66,6 +75,50 @@ uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)
 	return rxfer_cut_worst(frags, 0, reg->sge_per_wr);
 }
 
+static const char *const revoke_names[] = {
+	[RXFER_REVOKE_NONE] = "none",	[RXFER_REVOKE_SYNC] = "sync",
+	[RXFER_REVOKE_ASYNC] = "async", [RXFER_REVOKE_REMOTE] = "remote",
+	[RXFER_REVOKE_LAZY] = "lazy",	[RXFER_REVOKE_AUTO] = "auto",
+};
+
+const char *rxfer_revoke_name(unsigned int mode)
+{
+	return mode <= RXFER_REVOKE_AUTO ? revoke_names[mode] : NULL;
+}
+
+static bool has_revoke(const struct rxfer_reg_ops *reg, enum rxfer_revoke mode)
+{
+	return reg->revokes & 1u << mode;
+}
+
+int rxfer_strategy_revokes(const char *strategy, enum rxfer_revoke mode)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	if (!reg)
+		return -ENOENT;
+	if (mode == RXFER_REVOKE_AUTO || has_revoke(reg, mode))
+		return 0;
+	return rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, reg->no_revoke[mode]);
+}
+
+int rxfer_revoke_resolve(const char *strategy, enum rxfer_revoke mode, unsigned int rights,
+			 enum rxfer_revoke *out)
+{
+	enum rxfer_revoke wanted = rights & RXFER_EXPOSE_WRITE ? RXFER_REVOKE_SYNC
+							       : RXFER_REVOKE_ASYNC;
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	if (!reg)
+		return -ENOENT;
+	if (mode == RXFER_REVOKE_AUTO)
+		mode = reg->revokes == RXFER_REVOKES(NONE) ? RXFER_REVOKE_NONE : wanted;
+	if (!has_revoke(reg, mode))
+		return rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, reg->no_revoke[mode]);
+	*out = mode;
+	return 0;
+}
+
 int rxfer_reg_always(const struct rxfer_dev *dev)
 {
 	(void)dev;
@@ -74,14 +127,14 @@ int rxfer_reg_always(const struct rxfer_dev *dev)
 
 int rxfer_reg_mem_whole(struct rxfer_dev *dev, struct rxfer_mem *mem)
 {
-	return rxfer_dev_reg_mr(dev, mem->base, mem->len, IBV_ACCESS_LOCAL_WRITE, &mem->mr);
+	(void)dev;
+	return rxfer_mem_register(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights));
 }
 
 void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem)
 {
-	if (mem->mr)
-		rxfer_dev_dereg_mr(dev, mem->mr);
-	mem->mr = NULL;
+	(void)dev;
+	rxfer_mem_unregister(mem);
 }
 
 int rxfer_reg_open_nothing(struct rxfer_conn *conn)
@@ -108,6 +161,25 @@ int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io)
 	(void)conn;
 	(void)io;
 	return 0;
+}
+
+int rxfer_reg_expose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	(void)conn;
+	(void)x;
+	return 0;
+}
+
+void rxfer_reg_unexpose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	(void)conn;
+	(void)x;
+}
+
+int rxfer_reg_revoke_refused(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	(void)x;
+	return rxfer_strategy_revokes(conn->reg->name, RXFER_REVOKE_SYNC);
 }
 
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,

@@ -9,8 +9,8 @@
 
 /*
  * struct rxfer_need - SQEs that a strategy adds to an I/O's own data WRs, in its worst case.
- * @at_submit: in the post that starts the I/O
- * @later:     afterwards (a revoke)
+ * @at_submit: in the post that starts the I/O (grants)
+ * @later:     afterwards (revokes)
  */
 struct rxfer_need {
 	uint32_t at_submit;
@@ -26,13 +26,29 @@ struct rxfer_need {
  * @keys_only:  memory is registered whole by mem_add; map only looks up its keys, and unmap does
  * nothing. Then the engine may keep what map answered while no memory goes, and leave out unmap.
  * @supported:  0, or -EOPNOTSUPP with rxfer_fail() wording the reason
- * @mem_add:    memory was declared with RXFER_LOCAL; @mem_del: it goes
+ * @mem_add:    memory was declared with RXFER_LOCAL or RXFER_EXPOSE_*; @mem_del: it goes
  * @open:       make pools, outside the timed path; @close: undo; all I/Os were unmapped before
  * @need:       see above
  * @map:        hot. Make an I/O's local fragments usable: fill io->range[0..io->nrange) and return
  * 0, or -errno with nothing left mapped.
  * @unmap:      hot. The transfer is proven done; undo map. Also called for I/Os that a broken
  * connection leaves behind. Returns 0 or -errno.
+ * @revokes:    how it can take a key from the peer again: RXFER_REVOKES() of enum rxfer_revoke, of
+ * one mode at least
+ * @no_revoke:  for each other mode but AUTO, why not, to be read behind its name
+ * @expose_open: make what an exposure needs, outside the timed path; @expose_close: undo, and
+ * revoke what is open still. Then no peer can reach it any more: the QP may be gone.
+ * @expose:     hot. Let the peer reach an I/O's fragments, with these rights and no more: fill
+ * x->seg[0..x->nseg) (rxfer_reg_cut() does all but the keys) and return 0, or -errno with nothing
+ * left exposed. Nothing is open in @x before.
+ * @revoke:     hot. Take the keys back of which x->open are open; 0 or -errno, see rxfer_revoke().
+ *
+ * A key's grant is entered when it becomes valid, by rxfer_exposure_granted(); before its revoke
+ * rxfer_exposure_revoking() says whether that may be, and rxfer_exposure_proven() enters that it is
+ * dead. Where the device does it at a call, as it registers memory, all is in expose and revoke.
+ * Where it takes WRs, expose prepares those that go out with the request (need.at_submit) and
+ * revoke those for afterwards (need.later); then it is the post that grants and revokes, and a
+ * completion that proves.
  */
 struct rxfer_reg_ops {
 	const char *name;
@@ -49,7 +65,26 @@ struct rxfer_reg_ops {
 	int (*map)(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 		   uint32_t n);
 	int (*unmap)(struct rxfer_conn *conn, struct rxfer_io *io);
+	unsigned int revokes;
+	const char *no_revoke[RXFER_REVOKE_AUTO];
+	int (*expose_open)(struct rxfer_conn *conn, struct rxfer_exposure *x);
+	void (*expose_close)(struct rxfer_conn *conn, struct rxfer_exposure *x);
+	int (*expose)(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		      const struct rxfer_frag *frag, uint32_t n, unsigned int rights);
+	int (*revoke)(struct rxfer_conn *conn, struct rxfer_exposure *x);
 };
+
+#define RXFER_REVOKES(mode) (1u << RXFER_REVOKE_##mode)
+
+/* Of a strategy whose memory lies open from mem_add on. */
+#define RXFER_REG_LIES_OPEN \
+	"has no key of its own for each I/O: its memory lies open all the time (--revoke none)"
+#define RXFER_REG_REVOKES_NOTHING                                                            \
+	.revokes = RXFER_REVOKES(NONE),                                                      \
+	.no_revoke = {NULL, RXFER_REG_LIES_OPEN, RXFER_REG_LIES_OPEN, RXFER_REG_LIES_OPEN,   \
+		      RXFER_REG_LIES_OPEN},                                                  \
+	.expose_open = rxfer_reg_expose_nothing, .expose_close = rxfer_reg_unexpose_nothing, \
+	.revoke = rxfer_reg_revoke_refused
 
 /** rxfer_reg_find() - by name; NULL and rxfer_error() (with the nearest) where there is none. */
 const struct rxfer_reg_ops *rxfer_reg_find(const char *name);
@@ -63,6 +98,24 @@ void rxfer_reg_close_nothing(struct rxfer_conn *conn);
 struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_dev *dev,
 					 const struct rxfer_shape *shape);
 int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io);
+
+int rxfer_reg_expose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
+void rxfer_reg_unexpose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
+int rxfer_reg_revoke_refused(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/*
+ * expose.c: one segment per fragment, or with @merge per run of fragments that adjoin in one
+ * declared memory. The keys are those of memory that is registered whole, 0 for other. Returns 0;
+ * -EINVAL, -EFAULT or -EACCES with x->nseg as it was, which is 0 in expose.
+ */
+int rxfer_reg_cut(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
+		  uint32_t n, unsigned int rights, bool merge);
+
+/* expose.c: the i-th segment's key is valid; may it be revoked; that failed; it is dead, proven. */
+void rxfer_exposure_granted(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i);
+int rxfer_exposure_revoking(struct rxfer_exposure *x, uint32_t i);
+void rxfer_exposure_kept(struct rxfer_exposure *x, uint32_t i);
+int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i);
 
 /* One range per fragment, under the keys of memory that is registered whole. */
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,

@@ -2,7 +2,8 @@
 /*
  * global: one memory region over all declared memory, made once. An I/O costs nothing and its
  * fragments are gathered by as few WRs as the device's SGEs allow; everything stays usable all the
- * time. This is what the kernel's local_dma_lkey and IB_PD_UNSAFE_GLOBAL_RKEY give their users.
+ * time, for the peer, too, where it is to be exposed. This is what the kernel's local_dma_lkey and
+ * IB_PD_UNSAFE_GLOBAL_RKEY give their users.
  */
 #include <errno.h>
 #include "reg.h"
@@ -28,6 +29,12 @@ static int global_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	return 0;
 }
 
+static int global_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			 const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	return rxfer_reg_cut(conn, x, frag, n, rights, true);
+}
+
 const struct rxfer_reg_ops rxfer_reg_global = {
 	.name = "global",
 	.summary = "one region over all memory, made once; fragments gathered by SGEs",
@@ -41,4 +48,6 @@ const struct rxfer_reg_ops rxfer_reg_global = {
 	.need = rxfer_reg_need_nothing,
 	.map = global_map,
 	.unmap = rxfer_reg_unmap_nothing,
+	.expose = global_expose,
+	RXFER_REG_REVOKES_NOTHING,
 };

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * multi-wr: as global, but each fragment travels by a WR of its own, as o2iblnd did before fast
- * registration. Its cost is send-queue entries: N is the number of fragments.
+ * registration. Its cost is send-queue entries: N is the number of fragments. The peer gets a
+ * segment for each, and does likewise.
  */
 #include "reg.h"
+
+static int multi_wr_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			   const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	return rxfer_reg_cut(conn, x, frag, n, rights, false);
+}
 
 const struct rxfer_reg_ops rxfer_reg_multi_wr = {
 	.name = "multi-wr",
@@ -19,4 +26,6 @@ const struct rxfer_reg_ops rxfer_reg_multi_wr = {
 	.need = rxfer_reg_need_nothing,
 	.map = rxfer_reg_map_whole,
 	.unmap = rxfer_reg_unmap_nothing,
+	.expose = multi_wr_expose,
+	RXFER_REG_REVOKES_NOTHING,
 };

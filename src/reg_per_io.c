@@ -87,6 +87,76 @@ static int per_io_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	return 0;
 }
 
+/* ---- The peer's side: one region for each segment, in x->reg_data ---- */
+
+static int per_io_expose_open(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	(void)conn;
+	x->reg_data = calloc(x->max, sizeof(struct ibv_mr *));
+	if (!x->reg_data)
+		return rxfer_fail(ENOMEM, "out of memory for the regions of %s",
+				  rxfer_count(x->max, "fragment").s);
+	return 0;
+}
+
+static int revoke_one(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
+{
+	struct ibv_mr **mr = x->reg_data;
+	int rc = rxfer_exposure_revoking(x, i);
+
+	if (rc)
+		return rc;
+	rc = rxfer_dev_dereg_mr(conn->dev, mr[i]);
+	if (rc) {
+		rxfer_exposure_kept(x, i);
+		return rc;
+	}
+	return rxfer_exposure_proven(x, i);
+}
+
+/* All that are open, also behind one that the device keeps. */
+static int per_io_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	int rc = 0, this;
+
+	for (uint32_t i = x->nseg; i--;) {
+		if (x->grant[i].state != RXFER_GRANT_OPEN)
+			continue;
+		this = revoke_one(conn, x, i);
+		if (this)
+			rc = this;
+	}
+	return rc;
+}
+
+static void per_io_expose_close(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	per_io_revoke(conn, x);
+	free(x->reg_data);
+}
+
+static int per_io_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			 const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	int access = rxfer_peer_access(rights);
+	struct ibv_mr **mr = x->reg_data;
+	int rc = rxfer_reg_cut(conn, x, frag, n, rights, true);
+
+	for (uint32_t i = 0; !rc && i < x->nseg; i++) {
+		struct rxfer_seg *s = &x->seg[i];
+
+		rc = rxfer_dev_reg_mr(conn->dev, (void *)(uintptr_t)s->addr, s->len, access,
+				      &mr[i]);
+		if (rc)
+			break;
+		s->key = mr[i]->rkey;
+		rxfer_exposure_granted(conn, x, i);
+	}
+	if (rc)
+		per_io_revoke(conn, x);
+	return rc;
+}
+
 const struct rxfer_reg_ops rxfer_reg_per_io = {
 	.name = "per-io",
 	.summary = "ibv_reg_mr before and ibv_dereg_mr after each I/O",
@@ -99,4 +169,18 @@ const struct rxfer_reg_ops rxfer_reg_per_io = {
 	.need = rxfer_reg_need_nothing,
 	.map = per_io_map,
 	.unmap = per_io_unmap,
+	.revokes = RXFER_REVOKES(SYNC) | RXFER_REVOKES(ASYNC),
+	.no_revoke =
+		{
+			[RXFER_REVOKE_NONE] =
+				"registers the memory of each I/O anew, and must deregister it (--revoke sync, async)",
+			[RXFER_REVOKE_REMOTE] =
+				"exposes memory regions, and a peer's message revokes memory windows only (--revoke sync, async)",
+			[RXFER_REVOKE_LAZY] =
+				"has no key that is used again, and so would never revoke (--revoke sync, async)",
+		},
+	.expose_open = per_io_expose_open,
+	.expose_close = per_io_expose_close,
+	.expose = per_io_expose,
+	.revoke = per_io_revoke,
 };

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include "ledger.h"
 #include "nearest.h"
 #include "sgl.h"
 #include "sig.h"
@@ -181,6 +182,8 @@ enum rxfer_rights {
 	RXFER_PEER_READ = 1,  /* the peer may RDMA READ it */
 	RXFER_PEER_WRITE = 2, /* the peer may RDMA WRITE it */
 	RXFER_FIXED = 4, /* keep it registered whatever the strategy: message buffers, checks */
+	RXFER_EXPOSE_READ = 8,	 /* as LOCAL, and an I/O may let the peer RDMA READ its part */
+	RXFER_EXPOSE_WRITE = 16, /* likewise RDMA WRITE */
 };
 
 struct rxfer_mem;
@@ -188,8 +191,10 @@ struct rxfer_mem;
 /**
  * rxfer_mem_add() - declare memory for I/O. The strategy decides what that costs and when.
  * @base, @len: stays mapped until rxfer_mem_del()
- * @rights:     enum rxfer_rights. With other than RXFER_LOCAL the memory is registered whole, at
- * once, whatever the strategy; with a right for the peer it lies open until it is deleted.
+ * @rights:     enum rxfer_rights. With RXFER_PEER_* or RXFER_FIXED the memory is registered whole,
+ * at once, whatever the strategy; with a right for the peer it lies open until it is deleted. With
+ * RXFER_EXPOSE_* it is the strategy's choice whether that opens it now and for good, or each I/O's
+ * part by rxfer_expose(); it goes with none of the others (-EINVAL).
  */
 int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
 		  struct rxfer_mem **out);
@@ -447,5 +452,96 @@ bool rxfer_idle(const struct rxfer_conn *conn);
  * end it with.
  */
 int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms);
+
+/* ---- Exposing ---- */
+
+/*
+ * How a key that the peer was given for an I/O is taken from it again.
+ * @NONE:   not at all: the memory lies open all the time
+ * @SYNC:   before the I/O is complete
+ * @ASYNC:  later, when there is time for it, or its slot is to be used again
+ * @REMOTE: by the peer's reply
+ * @LAZY:   when the key is to be used again
+ * @AUTO:   sync where the peer may write, async where it may only read, none where there is no
+ * other; see rxfer_revoke_resolve()
+ */
+enum rxfer_revoke {
+	RXFER_REVOKE_NONE,
+	RXFER_REVOKE_SYNC,
+	RXFER_REVOKE_ASYNC,
+	RXFER_REVOKE_REMOTE,
+	RXFER_REVOKE_LAZY,
+	RXFER_REVOKE_AUTO,
+};
+
+/** rxfer_revoke_name() - as the user types it; NULL behind the last, which is "auto". */
+const char *rxfer_revoke_name(unsigned int mode);
+
+/** rxfer_strategy_revokes() - 0; or -EOPNOTSUPP with the reason where the strategy cannot revoke
+ * like that; -ENOENT: no such strategy. */
+int rxfer_strategy_revokes(const char *strategy, enum rxfer_revoke mode);
+
+/**
+ * rxfer_revoke_resolve() - the mode that RXFER_REVOKE_AUTO stands for, for exposures with these
+ * @rights (RXFER_EXPOSE_*); another one stands for itself. Errors as above.
+ */
+int rxfer_revoke_resolve(const char *strategy, enum rxfer_revoke mode, unsigned int rights,
+			 enum rxfer_revoke *out);
+
+/*
+ * struct rxfer_exposure - what an I/O exposes: one for each slot, made when the connection is and
+ * used for one I/O after the other.
+ */
+struct rxfer_exposure;
+
+/**
+ * rxfer_exposure_new() - for I/Os of up to @frags fragments. rxfer_exposure_free() - revokes what
+ * is open, and forgets it; NULL is fine. rxfer_conn_close() does it for all that are left.
+ */
+int rxfer_exposure_new(struct rxfer_conn *conn, uint32_t frags, struct rxfer_exposure **out);
+void rxfer_exposure_free(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/**
+ * rxfer_expose() - let the peer reach an I/O's fragments.
+ * @frag:   @n of them, in memory declared with these rights
+ * @rights: RXFER_EXPOSE_READ, _WRITE, or both
+ * Returns 0; -EBUSY where what @x exposed before is not revoked; -EFAULT, -EACCES where the memory
+ * was not declared, or not with these rights; another -errno where the connection is broken or the
+ * strategy failed. Then nothing is exposed.
+ */
+int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
+		 uint32_t n, unsigned int rights);
+
+/**
+ * rxfer_exposure_segs() - what the peer must be told: @n segments with its keys, in the order of
+ * the fragments, as many as these or fewer. None spans a gap between them. Good until the next
+ * rxfer_expose().
+ */
+const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n);
+
+/** rxfer_replied() - the peer's reply was polled: it needs the memory no more. */
+void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/**
+ * rxfer_revoke() - by a call, in the modes sync and async; when it returns, the keys are dead.
+ * Returns 0; -EALREADY, naming the key, where that was done already; -ENOENT where nothing was
+ * exposed; -EOPNOTSUPP where the strategy cannot revoke; another -errno where the device refused:
+ * then what it left open may be tried again. Works on a broken connection.
+ */
+int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/** rxfer_open_after() - of what was revoked last: ns from the reply until its last key was proven
+ * dead; RXFER_NO_SPAN: nothing was revoked, or it had no reply. */
+uint64_t rxfer_open_after(const struct rxfer_exposure *x);
+
+/**
+ * rxfer_dev_exposed() - all memory of this end that the peer holds a key for. rxfer_conn_exposed()
+ * - what I/Os of this connection exposed; not what lies open for good, which is the device's.
+ * rxfer_dev_exposed_restart() - the device's peak and average begin anew; rxfer_conn_restart() does
+ * that for the connection's.
+ */
+struct rxfer_exposed rxfer_dev_exposed(const struct rxfer_dev *dev);
+struct rxfer_exposed rxfer_conn_exposed(const struct rxfer_conn *conn);
+void rxfer_dev_exposed_restart(struct rxfer_dev *dev);
 
 #endif
