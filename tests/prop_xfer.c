@@ -87,14 +87,12 @@ static uint8_t *remote_byte(const struct slot *s, uint32_t at)
 	return p;
 }
 
-static uint64_t stream_number(const struct sim *s, const struct slot *slot)
+/* What the @i-th byte of its I/O is: SENDs are one stream. */
+static uint8_t expected(const struct sim *s, const struct slot *slot, uint32_t i)
 {
-	return s->shape.op == RXFER_SEND ? 0 : slot->number;
-}
+	bool stream = s->shape.op == RXFER_SEND;
 
-static uint64_t stream_base(const struct sim *s, const struct slot *slot)
-{
-	return s->shape.op == RXFER_SEND ? slot->number : 0;
+	return stream ? byte_of(0, slot->number + i) : byte_of(slot->number, i);
 }
 
 /* Both sides as they must be before the I/O. */
@@ -105,7 +103,7 @@ static void fill(struct sim *s, struct slot *slot)
 	memset(slot->local, GUARD, SLOT_BYTES);
 	memset(slot->remote, GUARD, SLOT_BYTES);
 	for (uint32_t i = 0; i < slot->bytes; i++) {
-		uint8_t is = byte_of(stream_number(s, slot), stream_base(s, slot) + i);
+		uint8_t is = expected(s, slot, i);
 
 		*local_byte(slot, i) = read ? POISON : is;
 		if (slot->nseg)
@@ -117,7 +115,7 @@ static void fill(struct sim *s, struct slot *slot)
 static void check(struct sim *s, struct slot *slot)
 {
 	for (uint32_t i = 0; i < slot->bytes; i++) {
-		uint8_t is = byte_of(stream_number(s, slot), stream_base(s, slot) + i);
+		uint8_t is = expected(s, slot, i);
 
 		PROP_CHECK(s->p, *local_byte(slot, i) == is);
 		PROP_CHECK(s->p, !slot->nseg || *remote_byte(slot, i) == is);
@@ -190,16 +188,20 @@ static uint32_t messages_of(const struct sim *s, const struct slot *slot)
 	return strcmp(s->strategy, "multi-wr") ? 1 : slot->nfrag;
 }
 
+static unsigned int some_flags(struct sim *s)
+{
+	return prop_chance(s->p, 10) ? RXFER_MUST_SIGNAL : 0;
+}
+
 /* The same by a prepared I/O, which is given up when it is done. */
 static int post_prepared(struct sim *s, struct slot *slot)
 {
-	unsigned int flags = prop_chance(s->p, 10) ? RXFER_MUST_SIGNAL : 0;
 	int rc = rxfer_prepare(s->e.client, s->shape.op, slot->frag, slot->nfrag, slot->seg,
 			       slot->nseg, &slot->prepared);
 
 	if (!rc)
 		rc = rxfer_post_prepared(slot->prepared, (uint32_t)s->issued * IMM_STEP,
-					 (uint64_t)(slot - s->slot), flags);
+					 (uint64_t)(slot - s->slot), some_flags(s));
 	if (rc) {
 		rxfer_unprepare(slot->prepared);
 		slot->prepared = NULL;
@@ -207,24 +209,21 @@ static int post_prepared(struct sim *s, struct slot *slot)
 	return rc;
 }
 
-/* By its lists; now and then held back, for the next one to go with it, or poll_client() to let it
- * go. */
+/* By its lists; now and then held back, until the next post or poll. */
 static int post(struct sim *s, struct slot *slot)
 {
-	unsigned int flags = (prop_chance(s->p, 10) ? RXFER_MUST_SIGNAL : 0) |
-			     (prop_chance(s->p, 25) ? RXFER_MORE : 0);
+	unsigned int flags = some_flags(s) | (prop_chance(s->p, 25) ? RXFER_MORE : 0);
+	int (*data)(struct rxfer_conn *, const struct rxfer_frag *, uint32_t,
+		    const struct rxfer_seg *, uint32_t, uint64_t,
+		    unsigned int) = s->shape.op == RXFER_READ ? rxfer_post_read : rxfer_post_write;
 	uint64_t id = (uint64_t)(slot - s->slot);
 
-	if (s->shape.op == RXFER_READ)
-		return rxfer_post_read(s->e.client, slot->frag, slot->nfrag, slot->seg, slot->nseg,
-				       id, flags);
-	if (s->shape.op == RXFER_WRITE)
-		return rxfer_post_write(s->e.client, slot->frag, slot->nfrag, slot->seg, slot->nseg,
-					id, flags);
+	if (s->shape.op == RXFER_SEND)
+		return rxfer_post_send(s->e.client, slot->frag, slot->nfrag, id, flags);
 	if (s->shape.op == RXFER_WRITE_IMM)
 		return rxfer_post_write_imm(s->e.client, slot->frag, slot->nfrag, slot->seg,
 					    slot->nseg, (uint32_t)s->issued * IMM_STEP, id, flags);
-	return rxfer_post_send(s->e.client, slot->frag, slot->nfrag, id, flags);
+	return data(s->e.client, slot->frag, slot->nfrag, slot->seg, slot->nseg, id, flags);
 }
 
 /* One more I/O, if there is room for it. */
@@ -261,10 +260,8 @@ static bool poll_client(struct sim *s)
 {
 	uint64_t polled = fake_stats()->sq_cqes;
 	struct rxfer_done done[5];
-	int n;
-
-	PROP_CHECK(s->p, !rxfer_flush(s->e.client));
-	n = rxfer_poll(s->e.client, done, (int)prop_range(s->p, 1, 5));
+	int rc = rxfer_flush(s->e.client);
+	int n = rc ? rc : rxfer_poll(s->e.client, done, (int)prop_range(s->p, 1, 5));
 
 	PROP_CHECK(s->p, n >= 0);
 	for (int i = 0; i < n; i++) {
@@ -303,14 +300,10 @@ static bool poll_server(struct sim *s)
 	if (n == 0)
 		return false;
 	PROP_CHECK(s->p, done.op == RXFER_RECV && done.with_imm == (s->shape.op != RXFER_SEND));
-	if (done.with_imm) {
+	if (done.with_imm)
 		PROP_CHECK(s->p, done.imm == (uint32_t)s->imms++ * IMM_STEP);
-		post_recv(s, done.id);
-		return true;
-	}
-	for (uint64_t i = 0; i < done.bytes; i++)
-		PROP_CHECK(s->p, s->recv[done.id * SLOT_BYTES + i] == byte_of(0, s->received + i));
-	s->received += done.bytes;
+	for (uint64_t i = 0; !done.with_imm && i < done.bytes; i++)
+		PROP_CHECK(s->p, s->recv[done.id * SLOT_BYTES + i] == byte_of(0, s->received++));
 	post_recv(s, done.id);
 	return true;
 }
