@@ -63,12 +63,13 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 
 static int make_areas(struct direct *d)
 {
-	int rc =
-		area_make_io(d->dev, d->cfg, work_bytes(d->cfg, &d->layout), RXFER_LOCAL, &d->work);
+	unsigned int rights = d->cfg->op == OP_READ ? RXFER_READ_SINK : RXFER_LOCAL;
+	int rc = area_make_io(d->dev, d->cfg, work_bytes(d->cfg, &d->layout), rights, &d->work);
 
 	if (rc)
 		return rc;
-	return area_make(d->dev, check_bytes(d->cfg, &d->layout), RXFER_FIXED, &d->check);
+	return area_make(d->dev, check_bytes(d->cfg, &d->layout), RXFER_FIXED | RXFER_READ_SINK,
+			 &d->check);
 }
 
 static int make_arrays(struct direct *d)

@@ -168,7 +168,7 @@ int rxfer_dev_add_closed(struct rxfer_dev_info **list, unsigned int *n);
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
 /* All of it, as mem->mr; what the peer may do with it is entered in the ledger. */
-int rxfer_mem_register(struct rxfer_mem *mem, int access);
+int rxfer_mem_register(struct rxfer_mem *mem);
 void rxfer_mem_unregister(struct rxfer_mem *mem); /* does nothing where it is not */
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
 
@@ -183,6 +183,15 @@ static inline int rxfer_peer_access(unsigned int rights)
 	if (rights & (RXFER_PEER_WRITE | RXFER_EXPOSE_WRITE))
 		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	return access;
+}
+
+/* What a region must allow for our own READs to put bytes into it. Over iWARP the sink's key goes
+ * to the peer, who answers by a tagged write (RFC 5040, 5.2; ibv_reg_mr(3) says nothing of it). */
+static inline int rxfer_sink_access(const struct rxfer_dev *dev)
+{
+	bool iwarp = dev->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+
+	return IBV_ACCESS_LOCAL_WRITE | (iwarp ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
 static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *addr, size_t len)

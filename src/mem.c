@@ -82,8 +82,10 @@ int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
 	return 0;
 }
 
-int rxfer_mem_register(struct rxfer_mem *mem, int access)
+int rxfer_mem_register(struct rxfer_mem *mem)
 {
+	int sink = mem->rights & RXFER_READ_SINK ? rxfer_sink_access(mem->dev) : 0;
+	int access = IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) | sink;
 	int rc = rxfer_dev_reg_mr(mem->dev, mem->base, mem->len, access, &mem->mr);
 
 	if (rc || !(access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
@@ -116,7 +118,7 @@ static int mem_register(struct rxfer_mem *mem)
 			EINVAL,
 			"memory cannot be exposed I/O by I/O and be registered for good: rights %#x",
 			mem->rights);
-	return rxfer_mem_register(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights));
+	return rxfer_mem_register(mem);
 }
 
 int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,

@@ -128,7 +128,7 @@ int rxfer_reg_always(const struct rxfer_dev *dev)
 int rxfer_reg_mem_whole(struct rxfer_dev *dev, struct rxfer_mem *mem)
 {
 	(void)dev;
-	return rxfer_mem_register(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights));
+	return rxfer_mem_register(mem);
 }
 
 void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem)

@@ -72,11 +72,13 @@ static int per_io_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 {
 	struct ibv_mr **mr = regions_of(conn, io);
 	uint32_t runs = rxfer_reg_runs(frag, n, io->range);
+	int access = io->done.op == RXFER_READ ? rxfer_sink_access(conn->dev)
+					       : IBV_ACCESS_LOCAL_WRITE;
 
 	for (io->nrange = 0; io->nrange < runs; io->nrange++) {
 		struct rxfer_seg *r = &io->range[io->nrange];
-		int rc = rxfer_dev_reg_mr(conn->dev, (void *)(uintptr_t)r->addr, r->len,
-					  IBV_ACCESS_LOCAL_WRITE, &mr[io->nrange]);
+		int rc = rxfer_dev_reg_mr(conn->dev, (void *)(uintptr_t)r->addr, r->len, access,
+					  &mr[io->nrange]);
 
 		if (rc) {
 			per_io_unmap(conn, io);

@@ -184,6 +184,8 @@ enum rxfer_rights {
 	RXFER_FIXED = 4, /* keep it registered whatever the strategy: message buffers, checks */
 	RXFER_EXPOSE_READ = 8,	 /* as LOCAL, and an I/O may let the peer RDMA READ its part */
 	RXFER_EXPOSE_WRITE = 16, /* likewise RDMA WRITE */
+	RXFER_READ_SINK = 32, /* our RDMA READs put bytes here. Over iWARP the peer answers them by
+			       * writing to it, and must be allowed to: there it lies open */
 };
 
 struct rxfer_mem;

@@ -55,6 +55,12 @@ is() {
 	is reason "iWARP has no immediate data"
 }
 
+# The peer answers a READ by writing: each sink must allow it, and a completion may overtake a READ.
+@test "READs over iWARP, and WRITEs that are fetched back: every strategy, verified" {
+	FAKEHCA=iwarp=1,read_lag=20 loop 12 --op read,write --strategy global,multi-wr,per-io --frags 1,4 -n 50 --verify
+	FAKEHCA=iwarp=1,read_lag=20,early_sends=1 loop 3 --op write --strategy global,multi-wr,per-io -n 50 --verify
+}
+
 @test "max-sge: WRs follow from it" {
 	loop 3 --op write --frags 6 -s 600 -n 100 --max-sge 1,2,4 --signal all --warmup 0
 	[[ $(field sqe_per_io 1) == 6.0000 && $(field sqe_per_io 2) == 3.0000 && $(field sqe_per_io 3) == 2.0000 ]]

@@ -84,6 +84,7 @@ draw_device() {
 		sq_extra={1,9} mtu={256,4096} max_sge={4,5}; do
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
+	[[ ${args[1]} == write-imm ]] || ((RANDOM % 5)) || FAKEHCA+=,iwarp=1,early_sends=1
 }
 
 @test "any combination of options, on any device: all bytes right, nothing violated or left behind" {

@@ -301,8 +301,7 @@ static void read_and_write(struct pair *p, bool iwarp)
 	config.device[0].iwarp = iwarp;
 	config.early_sends = iwarp;
 	config.read_lag = 50;
-	/* A READ over iWARP needs that right on this side. */
-	open_pair(p, &config, "global", RXFER_PEER_WRITE);
+	open_pair(p, &config, "global", RXFER_FIXED | RXFER_READ_SINK);
 	connect_pair(p, RXFER_WRITE, 1, 4, 0, "all");
 	memset(p->theirs, 5, 64);
 	p->mine[100] = 6;
@@ -335,6 +334,34 @@ static void over_iwarp_what_follows_a_read_is_fenced(void **state)
 	read_and_write(&p, true);
 	assert_int_equal(p.theirs[100], 0);
 	expect_both(&p);
+}
+
+/* A READ into memory with these @rights: how it ends, and how much @lies_open meanwhile. */
+static int read_into(unsigned int rights, bool iwarp, uint64_t lies_open)
+{
+	struct fake_config config = engine_config();
+	struct rxfer_done done;
+	struct pair p;
+	int rc;
+
+	config.device[0].iwarp = iwarp;
+	open_pair(&p, &config, "global", rights);
+	connect_pair(&p, RXFER_READ, 1, 4, 0, "all");
+	assert_int_equal(rxfer_dev_exposed(p.e.cdev).now, lies_open);
+	assert_int_equal(read_at(&p, 0, 64, 1, 0), 0);
+	fake_run();
+	rc = rxfer_poll(p.e.client, &done, 1);
+	engine_close(&p.e);
+	return rc;
+}
+
+static void over_iwarp_a_sink_must_be_declared(void **state)
+{
+	(void)state;
+	assert_int_equal(read_into(RXFER_LOCAL, true, 0), -EIO);
+	assert_int_equal(read_into(RXFER_READ_SINK, true, BYTES), 1);
+	assert_int_equal(read_into(RXFER_LOCAL, false, 0), 1);
+	assert_int_equal(read_into(RXFER_READ_SINK, false, 0), 1);
 }
 
 /* A queue pair of rxe's with fences may stand still for good after a loss: see poll.c. */
@@ -443,6 +470,7 @@ int main(void)
 		cmocka_unit_test(keys_are_looked_up_each_time),
 		cmocka_unit_test(a_drain_proves_the_silent_tail),
 		cmocka_unit_test(over_iwarp_what_follows_a_read_is_fenced),
+		cmocka_unit_test(over_iwarp_a_sink_must_be_declared),
 		cmocka_unit_test(elsewhere_nothing_is_fenced),
 		cmocka_unit_test(counts_begin_anew),
 		cmocka_unit_test(sleep_sees_what_is_there),
