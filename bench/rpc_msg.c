@@ -19,25 +19,25 @@
  *
  *	segment	bytes	field
  *	0	8	address, in the client's memory
- *	8	4	length: 1 to 2^31 bytes; those of all segments sum up to the length of the
- *I/O 12	4	key
+ *	8	4	length: 1 to 2^31 bytes; all segments' sum up to the I/O's
+ *	12	4	key
  *
  *	reply	bytes	field
  *	0	4	magic, "RXFA"
  *	4	2	version, 1
  *	6	2	status: enum rpc_status
  *	8	4	id, of the request
- *	12	4	i, bytes of inline data: the length of the I/O where they were asked back,
- *else 0 16	8	bytes moved: the length of the I/O; where the status is not 0, nothing
+ *	12	4	i, bytes of inline data: the I/O's length, asked back; else 0
+ *	16	8	bytes moved: the I/O's length; where the status is not 0, none
  *	24	i	inline data
  *
  * Segments, numbers and inline data are aligned as the buffer is, up to 8 bytes. Nothing is said
  * twice but for lengths, which must agree, and all that has no meaning is 0: so one request has one
  * form, and what was accepted, written again, is the same bytes. The sum of the segments cannot
- *wrap: there are few, and each is 2^31 bytes at most.
+ * wrap: there are few, and each is 2^31 bytes at most.
  *
  * With RPC_REPLY_IMM the immediate data of the last WRITE, the request's id, is the reply, and a
- *good one; a failure is always told by a reply as above.
+ * good one; a failure is always told by a reply as above.
  *
  * Neither direction allocates. The checks begin with the first field, so that of a message from
  * somebody else the magic is complained of, not what happens to stand further on; the size is

@@ -32,12 +32,13 @@ static void on_tick(int number)
 	(void)number;
 }
 
-/* Without SA_RESTART: what is interrupted returns. */
+/* Without SA_RESTART: what is interrupted returns. Where the user has too many signals pending to
+ * queue one more, the kernel sends SIGIO in its place, which would end the process. */
 static int catch_ticks(void)
 {
 	struct sigaction act = {.sa_handler = on_tick};
 
-	return sigaction(TICK, &act, NULL) ? -errno : 0;
+	return sigaction(TICK, &act, NULL) || sigaction(SIGIO, &act, NULL) ? -errno : 0;
 }
 
 static int make_timer(struct ticker *t, pid_t thread)
@@ -76,7 +77,8 @@ int ticker_start(struct ticker *t, int fd, long ns)
 	if (!rc)
 		rc = make_timer(t, thread);
 	if (rc)
-		return rxfer_fail(rc, "cannot make a timer: %s", strerror(-rc));
+		return rxfer_fail(rc, "cannot make a timer: %s%s", strerror(-rc),
+				  rc == -EAGAIN ? " (more pending signals: ulimit -i)" : "");
 	t->fd = fd;
 	t->runs = true;
 	rc = listen_to(fd, thread);

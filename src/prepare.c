@@ -134,11 +134,13 @@ static int post_lists(const struct rxfer_prepared *p, uint32_t imm, uint64_t id,
 	}
 }
 
-/* No WR, or one that is out of date: that one is made anew, for the next time. */
+/* No WR, one that is out of date (it is made anew, for the next time, if it can be), or flags that
+ * are for lists. */
 static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint32_t imm,
 						  uint64_t id, unsigned int flags)
 {
-	int rc = p->generation ? make_wr(p) : 0;
+	bool stale = p->generation && p->generation != p->conn->dev->generation;
+	int rc = stale ? make_wr(p) : 0;
 
 	return rc ? rc : post_lists(p, imm, id, flags);
 }
@@ -176,8 +178,10 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 	int rc;
 
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
-		return rxfer_no_io(conn);
-	if (__builtin_expect(p->generation != conn->dev->generation, 0))
+		return conn->held ? post_lists(p, imm, id, flags) : rxfer_no_io(conn);
+	if (__builtin_expect(p->generation != conn->dev->generation ||
+				     flags & (RXFER_MORE | RXFER_ASIDE),
+			     0))
 		return post_unready(p, imm, id, flags);
 	if (__builtin_expect(room < 0, 0))
 		return rxfer_no_credits(conn);

@@ -8,11 +8,17 @@
 #include <stdlib.h>
 #include "reg.h"
 
+/* A region of a run. @grant: open while the peer has a right in it: READs over iWARP. */
+struct region {
+	struct ibv_mr *mr;
+	struct rxfer_grant grant;
+};
+
 /* For each I/O of the connection, room for the regions of its runs; io->nrange says how many are
  * live. */
 struct per_io {
 	uint32_t stride;
-	struct ibv_mr *mr[];
+	struct region region[];
 };
 
 static int per_io_mem_add(struct rxfer_dev *dev, struct rxfer_mem *mem)
@@ -31,7 +37,8 @@ static void per_io_mem_del(struct rxfer_dev *dev, struct rxfer_mem *mem)
 static int per_io_open(struct rxfer_conn *conn)
 {
 	uint32_t stride = conn->attr.shape.frags;
-	struct per_io *p = calloc(1, sizeof(*p) + (size_t)conn->nio * stride * sizeof(p->mr[0]));
+	struct per_io *p =
+		calloc(1, sizeof(*p) + (size_t)conn->nio * stride * sizeof(p->region[0]));
 
 	if (!p)
 		return rxfer_fail(ENOMEM, "out of memory for the regions of %s",
@@ -47,44 +54,67 @@ static void per_io_close(struct rxfer_conn *conn)
 	conn->reg_data = NULL;
 }
 
-static struct ibv_mr **regions_of(struct rxfer_conn *conn, const struct rxfer_io *io)
+static struct region *regions_of(struct rxfer_conn *conn, const struct rxfer_io *io)
 {
 	struct per_io *p = conn->reg_data;
 
-	return p->mr + (size_t)io->index * p->stride;
+	return p->region + (size_t)io->index * p->stride;
+}
+
+static int drop(struct rxfer_conn *conn, struct region *r)
+{
+	uint32_t key = r->mr->rkey;
+	int rc = rxfer_dev_dereg_mr(conn->dev, r->mr);
+	uint64_t none;
+
+	if (!rc && r->grant.state == RXFER_GRANT_OPEN)
+		rc = rxfer_grant_proven(&r->grant, key, rxfer_now(), &none);
+	return rc;
 }
 
 static int per_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io)
 {
-	struct ibv_mr **mr = regions_of(conn, io);
+	struct region *region = regions_of(conn, io);
 	int rc = 0, this;
 
 	while (io->nrange) {
-		this = rxfer_dev_dereg_mr(conn->dev, mr[--io->nrange]);
+		this = drop(conn, &region[--io->nrange]);
 		if (this)
 			rc = this;
 	}
 	return rc;
 }
 
+static int make(struct rxfer_conn *conn, const struct rxfer_seg *run, int access, struct region *r)
+{
+	int rc =
+		rxfer_dev_reg_mr(conn->dev, (void *)(uintptr_t)run->addr, run->len, access, &r->mr);
+
+	if (rc || !(access & IBV_ACCESS_REMOTE_WRITE))
+		return rc;
+	rc = rxfer_grant_open(&conn->ledger, &r->grant, r->mr->rkey, run->len, rxfer_now());
+	if (rc)
+		rxfer_dev_dereg_mr(conn->dev, r->mr);
+	return rc;
+}
+
 static int per_io_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 		      uint32_t n)
 {
-	struct ibv_mr **mr = regions_of(conn, io);
+	struct region *region = regions_of(conn, io);
 	uint32_t runs = rxfer_reg_runs(frag, n, io->range);
 	int access = io->done.op == RXFER_READ ? rxfer_sink_access(conn->dev)
 					       : IBV_ACCESS_LOCAL_WRITE;
 
 	for (io->nrange = 0; io->nrange < runs; io->nrange++) {
 		struct rxfer_seg *r = &io->range[io->nrange];
-		int rc = rxfer_dev_reg_mr(conn->dev, (void *)(uintptr_t)r->addr, r->len, access,
-					  &mr[io->nrange]);
+		int rc = make(conn, r, access, &region[io->nrange]);
 
 		if (rc) {
 			per_io_unmap(conn, io);
 			return rc;
 		}
-		r->key = mr[io->nrange]->lkey;
+		r->key = region[io->nrange].mr->lkey;
 	}
 	return 0;
 }

@@ -196,7 +196,7 @@ struct rxfer_mem;
  * @rights:     enum rxfer_rights. With RXFER_PEER_* or RXFER_FIXED the memory is registered whole,
  * at once, whatever the strategy; with a right for the peer it lies open until it is deleted. With
  * RXFER_EXPOSE_* it is the strategy's choice whether that opens it now and for good, or each I/O's
- * part by rxfer_expose(); it goes with none of the others (-EINVAL).
+ * part by rxfer_expose(); it goes with none of those (-EINVAL).
  */
 int rxfer_mem_add(struct rxfer_dev *dev, void *base, size_t len, unsigned int rights,
 		  struct rxfer_mem **out);
@@ -347,7 +347,7 @@ enum rxfer_flags {
  * @remote: @nremote segments; their lengths sum up to those of @local (SEND: none)
  * @imm:    immediate data of the last WR; consumes one RECV of the peer
  * @id:     comes back in struct rxfer_done
- * Returns 0; -EAGAIN where no slot or no credits are free (nothing posted); another -errno where
+ * Returns 0; -EAGAIN where no slot or no credits are free (nothing of it posted); another -errno where
  * the connection is broken or the strategy could not map the memory (nothing posted, nothing left
  * mapped).
  * @flags MUST_SIGNAL marks the I/O's last WR.

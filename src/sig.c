@@ -7,9 +7,9 @@
  * says why nothing else does). The silent tail, the WRs since the last signalled one, is what no
  * completion is on its way for. If everybody waits for something in the silent tail, nobody ever
  * posts the WR that would prove it: the program hangs with an idle NIC. A policy chooses how many
- * completions there are; the rules in rxfer_sig_must() see to it that this never happens,
- * whatever the policy. They add signals and take none away, and a signal that only they wanted is
- * counted as forced.
+ * completions there are; the rules (rxfer_sig_must(), rxfer_sig_keeps_alive()) see to it that this
+ * never happens, whatever the policy. They add signals and take none away, and a signal that only
+ * they wanted is counted as forced.
  *
  *	(a) half of the depth is silent           the policy `half` itself, no rule for the others
  *	(b) half of the slots are in the tail     on the WR that ends its post
@@ -42,10 +42,11 @@
  * That is also why (c) looks at the end of a post only. Its WRs are posted together, and a
  * completion of the last proves all of them, so asking for more buys nothing but CQEs: when the
  * queue is tight, which a small depth makes it at every post, a chain of k WRs would ask for k
- * completions instead of one. The same holds for (b). The price is a duty of the caller:
- * decisions are taken when the post is about to happen, never on WRs that are held back for
- * company, or the last WR of the post would not be known. And where the device took only part of
- * a post, the end of the post is gone and with it the proof above, until the caller posts again.
+ * completions instead of one. The same holds for (b). The price is a duty of the caller,
+ * who must know the last WR of a post: where WRs were held back for company that never came, what
+ * (b) and (c) say is asked of the last of them when they are let go (rxfer_flush()). And where the
+ * device took only part of a post, the end of the post is gone and with it the proof above, until
+ * the caller posts again.
  *
  * Distinct I/Os are counted without a list: each I/O has a word that holds the number (epoch) of
  * the silent tail that last counted it. A signal starts a new tail and thereby forgets them all.

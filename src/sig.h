@@ -134,14 +134,14 @@ static inline void rxfer_sig_signal(struct rxfer_sig *sig, struct rxfer_sig_wr *
 	sig->epoch++;
 }
 
-/* Rules (b) and (c), of the last WR of a post that leaves @ios I/Os in the silent tail. */
+/* Rules (b) and (c), of the last WR of a post that leaves @ios I/Os in the silent tail: the one
+ * place where the queue is kept alive. The essay is in sig.c. */
 static inline bool rxfer_sig_keeps_alive(const struct rxfer_sig *sig, uint32_t ios, int64_t free)
 {
 	return 2ull * ios >= sig->slots || free < sig->need;
 }
 
-/* Rules (d), (b) and (c): the one place where the queue is kept alive. The essay is in sig.c.
- * @free: credits free after rxfer_sq_commit() of the chain. */
+/* The same, and rule (d). @free: credits free after rxfer_sq_commit() of the chain. */
 static inline bool rxfer_sig_must(const struct rxfer_sig *sig, int64_t free, bool must_signal,
 				  bool ends_post)
 {
@@ -220,7 +220,7 @@ static inline void rxfer_sig_told(struct rxfer_sig *sig, enum rxfer_sig_answer a
  * rxfer_sig_decide() - shall this WR be signalled? Counts it.
  * @sq: the account after rxfer_sq_commit() of the chain that the WR is part of
  *
- * Call it when the post is about to happen, once for each of its WRs, in posting order and with
+ * Call it once for each WR of a post, in posting order and with
  * @wr->ends_post true for the last one: that WR alone carries the rules that keep the queue alive.
  */
 static inline bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq,

@@ -488,10 +488,10 @@ int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 	int rc;
 
-	if (!rxfer_sig_tail_silent(&conn->sig) || conn->drains || conn->broken)
+	if (conn->drains || conn->broken)
 		return 0;
 	rc = rxfer_flush(conn);
-	if (rc)
+	if (rc || !rxfer_sig_tail_silent(&conn->sig))
 		return rc;
 	wr.wr.rdma.remote_addr = remote->addr;
 	wr.wr.rdma.rkey = remote->key;

@@ -5,7 +5,7 @@
  *
  *	0	the bytes as they arrive, headers and all
  *	N	the JSON text of one message of type N (enum message), to which the header is made:
- *else hardly a mutation would get beyond the check of the length
+ * else hardly a mutation would get beyond the check of the length
  *
  * so "2{...}" is a CONFIG. The peer then closes. The bytes are taken in by each receiver in turn,
  * and each message that comes out goes through all translators; what these accept must come back

@@ -8,7 +8,7 @@
  *
  * In each round WIDTH clients have SESSIONS sessions each, one after the other, and their rows are
  * in FOLDER/rows-N.csv. Then it is waited until the server has no session, and a line on stdout
- *says what the process has. At last the server is told to stop; the exit status is the server's.
+ * says what the process has. At last the server is told to stop; the exit status is the server's.
  * SIGTERM and SIGINT are the server's as well, the clients do not hear of them. With
  * BOTH_STOP_AFTER=N in the environment the process sends itself SIGTERM when all clients have their
  * queue pairs and the double has taken N work requests since.

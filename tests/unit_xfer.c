@@ -336,8 +336,9 @@ static void over_iwarp_what_follows_a_read_is_fenced(void **state)
 	expect_both(&p);
 }
 
-/* A READ into memory with these @rights: how it ends, and how much @lies_open meanwhile. */
-static int read_into(unsigned int rights, bool iwarp, uint64_t lies_open)
+/* A READ into memory with these @rights: how it ends, and how much lies open before and in it. */
+static int read_into(const char *strategy, unsigned int rights, bool iwarp, uint64_t before,
+		     uint64_t meanwhile)
 {
 	struct fake_config config = engine_config();
 	struct rxfer_done done;
@@ -345,12 +346,14 @@ static int read_into(unsigned int rights, bool iwarp, uint64_t lies_open)
 	int rc;
 
 	config.device[0].iwarp = iwarp;
-	open_pair(&p, &config, "global", rights);
+	open_pair(&p, &config, strategy, rights);
 	connect_pair(&p, RXFER_READ, 1, 4, 0, "all");
-	assert_int_equal(rxfer_dev_exposed(p.e.cdev).now, lies_open);
+	assert_int_equal(rxfer_dev_exposed(p.e.cdev).now, before);
 	assert_int_equal(read_at(&p, 0, 64, 1, 0), 0);
+	assert_int_equal(rxfer_dev_exposed(p.e.cdev).now, meanwhile);
 	fake_run();
 	rc = rxfer_poll(p.e.client, &done, 1);
+	assert_int_equal(rxfer_dev_exposed(p.e.cdev).now, before);
 	engine_close(&p.e);
 	return rc;
 }
@@ -358,10 +361,12 @@ static int read_into(unsigned int rights, bool iwarp, uint64_t lies_open)
 static void over_iwarp_a_sink_must_be_declared(void **state)
 {
 	(void)state;
-	assert_int_equal(read_into(RXFER_LOCAL, true, 0), -EIO);
-	assert_int_equal(read_into(RXFER_READ_SINK, true, BYTES), 1);
-	assert_int_equal(read_into(RXFER_LOCAL, false, 0), 1);
-	assert_int_equal(read_into(RXFER_READ_SINK, false, 0), 1);
+	assert_int_equal(read_into("global", RXFER_LOCAL, true, 0, 0), -EIO);
+	assert_int_equal(read_into("global", RXFER_READ_SINK, true, BYTES, BYTES), 1);
+	assert_int_equal(read_into("global", RXFER_LOCAL, false, 0, 0), 1);
+	assert_int_equal(read_into("global", RXFER_READ_SINK, false, 0, 0), 1);
+	assert_int_equal(read_into("per-io", RXFER_READ_SINK, true, 0, 64), 1);
+	assert_int_equal(read_into("per-io", RXFER_READ_SINK, false, 0, 0), 1);
 }
 
 /* A queue pair of rxe's with fences may stand still for good after a loss: see poll.c. */

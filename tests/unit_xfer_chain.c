@@ -155,15 +155,57 @@ static void whoever_comes_next_lets_it_go(void **state)
 	at = (struct rxfer_seg){(uintptr_t)theirs + BYTES, BYTES, rxfer_mem_rkey(p.target)};
 	assert_int_equal(rxfer_prepare(p.e.client, RXFER_WRITE, &frag, 1, &at, 1, &prepared), 0);
 	assert_int_equal(write_it(&p, 0, 1, RXFER_MORE), 0);
-	assert_int_equal(rxfer_post_prepared(prepared, 0, 1, 0), -EAGAIN);
-	assert_int_equal(counts(&p)->posts, 1);
 	assert_int_equal(rxfer_post_prepared(prepared, 0, 1, 0), 0);
+	assert_int_equal(counts(&p)->posts, 1);
 	for (uint64_t i = 2; i < SLOTS; i++)
 		assert_int_equal(write_it(&p, i, 1, RXFER_MORE), 0);
 	assert_int_equal(write_it(&p, SLOTS, 1, 0), -EAGAIN); /* no slot */
-	assert_int_equal(counts(&p)->posts, 3);
+	assert_int_equal(counts(&p)->posts, 2);
 	expect_done(&p, SLOTS);
 	rxfer_unprepare(prepared);
+	engine_close(&p.e);
+}
+
+/* Nothing is signalled, so nobody will say when a prepared one may follow: it goes at once. */
+static void a_prepared_one_goes_with_what_is_held(void **state)
+{
+	struct rxfer_frag frag = {mine + BYTES, BYTES};
+	struct rxfer_prepared *prepared;
+	struct rxfer_seg at;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, "every:9", false);
+	at = (struct rxfer_seg){(uintptr_t)theirs + BYTES, BYTES, rxfer_mem_rkey(p.target)};
+	assert_int_equal(rxfer_prepare(p.e.client, RXFER_WRITE, &frag, 1, &at, 1, &prepared), 0);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 0, RXFER_MORE), 0);
+	assert_int_equal(counts(&p)->posts, 0);
+	assert_int_equal(rxfer_flush(p.e.client), 0);
+	assert_int_equal(write_it(&p, 2, 1, RXFER_MORE), 0);
+	assert_int_equal(rxfer_post_prepared(prepared, 0, 1, 0), 0);
+	assert_int_equal(counts(&p)->posts, 2);
+	assert_int_equal(counts(&p)->sqe, 3);
+	fake_run();
+	arrived(1, true);
+	arrived(2, true);
+	rxfer_unprepare(prepared);
+	engine_close(&p.e);
+}
+
+/* Held or not: after the drain all is on its way, and nothing is drained that needs it not. */
+static void the_drain_lets_it_go(void **state)
+{
+	struct rxfer_seg at;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, NULL, "all", false);
+	at = (struct rxfer_seg){(uintptr_t)theirs, 0, rxfer_mem_rkey(p.target)};
+	assert_int_equal(write_it(&p, 0, 1, RXFER_MORE), 0);
+	assert_int_equal(rxfer_drain(p.e.client, &at), 0);
+	assert_int_equal(counts(&p)->posts, 1);
+	assert_int_equal(counts(&p)->aside_posts, 0);
+	expect_done(&p, 1);
 	engine_close(&p.e);
 }
 
@@ -240,6 +282,8 @@ int main(void)
 		cmocka_unit_test(the_last_of_a_flush_keeps_the_queue_alive),
 		cmocka_unit_test(a_silent_one_stays_silent),
 		cmocka_unit_test(whoever_comes_next_lets_it_go),
+		cmocka_unit_test(a_prepared_one_goes_with_what_is_held),
+		cmocka_unit_test(the_drain_lets_it_go),
 		cmocka_unit_test(aside_joins_no_others),
 		cmocka_unit_test(each_by_itself_where_that_is_asked),
 		cmocka_unit_test(part_of_a_chain_is_refused),
