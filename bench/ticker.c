@@ -3,7 +3,7 @@
  * With --poll event an end sleeps until a completion comes. It must also notice what its peer says,
  * that it is to stop, and that time is up. poll(2) over the completion channel and the control
  * socket does it, at the price of one more system call for each sleep, some 2,000 instructions:
- * with small SENDs, where the receiver sleeps before each message, that is 4 % of the whole
+ * with small SENDs, where the receiver sleeps before each message, that is 7 % of the whole
  * message. It would be the benchmark's cost, not the network's, and no program that waits for
  * completions alone has it.
  *
