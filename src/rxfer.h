@@ -347,9 +347,9 @@ enum rxfer_flags {
  * @remote: @nremote segments; their lengths sum up to those of @local (SEND: none)
  * @imm:    immediate data of the last WR; consumes one RECV of the peer
  * @id:     comes back in struct rxfer_done
- * Returns 0; -EAGAIN where no slot or no credits are free (nothing of it posted); another -errno where
- * the connection is broken or the strategy could not map the memory (nothing posted, nothing left
- * mapped).
+ * Returns 0; -EAGAIN where no slot or no credits are free (nothing of it posted); another -errno
+ * where the connection is broken or the strategy could not map the memory (nothing posted, nothing
+ * left mapped).
  * @flags MUST_SIGNAL marks the I/O's last WR.
  */
 int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
