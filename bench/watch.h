@@ -88,8 +88,8 @@ void watch_begin(struct watch *w);
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body);
 
 /**
- * watch_sleep() - with --poll event, after a pass that found nothing: sleep until one of the @n
- * connections has completions, the peer says something, or it is time to look. 0 or -errno.
+ * watch_sleep() - with --poll event, when nothing can be issued or handled: sleep until one of the
+ * @n connections has completions, the peer says something, or it is time to look. 0 or -errno.
  */
 int watch_sleep(struct watch *w, struct rxfer_conn **conns, unsigned int n);
 
