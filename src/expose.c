@@ -186,6 +186,25 @@ static int refused(struct rxfer_conn *conn, const struct rxfer_exposure *x, uint
 			  EXPOSE_RIGHTS);
 }
 
+static int timed_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	uint64_t begin = rxfer_now();
+	int rc = conn->reg->expose(conn, x, frag, n, rights);
+
+	conn->counts.map_ns += rxfer_now() - begin;
+	return rc;
+}
+
+static int timed_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	uint64_t begin = rxfer_now();
+	int rc = conn->reg->revoke(conn, x);
+
+	conn->counts.unmap_ns += rxfer_now() - begin;
+	return rc;
+}
+
 int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
 		 uint32_t n, unsigned int rights)
 {
@@ -195,7 +214,10 @@ int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct
 		return refused(conn, x, n, rights);
 	x->nseg = 0;
 	x->open_after = RXFER_NO_SPAN;
-	rc = conn->reg->expose(conn, x, frag, n, rights);
+	if (conn->attr.time_phases)
+		rc = timed_expose(conn, x, frag, n, rights);
+	else
+		rc = conn->reg->expose(conn, x, frag, n, rights);
 	if (rc && !x->open)
 		x->nseg = 0;
 	return rc;
@@ -222,7 +244,7 @@ void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x)
 int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	if (x->open || conn->reg->revokes == RXFER_REVOKES(NONE))
-		return conn->reg->revoke(conn, x);
+		return conn->attr.time_phases ? timed_revoke(conn, x) : conn->reg->revoke(conn, x);
 	if (!x->nseg)
 		return rxfer_fail(ENOENT, "nothing was exposed: there is no key to revoke");
 	return breach(rxfer_grant_revoking(&x->grant[0], x->seg[0].key), x->seg[0].key);

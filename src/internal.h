@@ -50,11 +50,13 @@ struct rxfer_dev {
  * struct rxfer_io - one I/O in flight: prebuilt WRs, and what is needed to finish it.
  * @done:     what will be handed up, filled in on the way: then it is one copy
  * @next:     in the ring of all I/Os of the connection
+ * @epoch:    the word that the signalling rules tell it by: its own, or one that it shares
  * @last_seq: of its last WR: proven done when a completion at or behind it is polled
  */
 struct rxfer_io {
 	struct rxfer_done done;
 	struct rxfer_io *next;
+	uint64_t *epoch;
 	uint64_t sig_epoch;
 	struct ibv_send_wr *wr; /* room for N */
 	uint32_t last_seq;
@@ -64,7 +66,8 @@ struct rxfer_io {
 	bool aside;
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
-	struct rxfer_seg *range;   /* local pieces with keys: map fills them */
+	struct rxfer_seg *range; /* local pieces with keys: map fills them, behind */
+	struct rxfer_seg *first; /* those of the fragments in RXFER_FIXED memory */
 	bool *said;		   /* the signalling answers, and how many WRs the device took, */
 	uint32_t taken;		   /* for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */

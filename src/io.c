@@ -32,12 +32,15 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 
 		if (!slab)
 			continue;
-		io[i] = (struct rxfer_io){
-			.index = i, .range = range, .sge = sge, .wr = wr, .sig = sig, .said = said};
+		io[i] = (struct rxfer_io){.index = i,
+					  .first = range,
+					  .range = range,
+					  .sge = sge,
+					  .wr = wr,
+					  .sig = sig,
+					  .said = said};
 		io[i].next = &io[(i + 1) % conn->nio];
 		wr->sg_list = sge;
-		for (uint32_t k = 0; k < conn->need; k++)
-			sig[k].io_epoch = &io[i].sig_epoch;
 	}
 	if (slab)
 		conn->io = conn->next_io = conn->oldest = io;
@@ -51,7 +54,9 @@ static int make_staging(struct rxfer_conn *conn)
 	size_t each = (s->bytes + 4095) & ~(size_t)4095;
 	int rc;
 
-	if (s->op != RXFER_SEND || conn->reg->sge_per_wr || s->frags <= conn->sge_max)
+	if (s->op != RXFER_SEND || s->frags <= conn->sge_max)
+		return 0;
+	if (conn->reg->sge_per_wr && !conn->attr.one_message)
 		return 0;
 	conn->staging = aligned_alloc(4096, each * conn->nio);
 	if (!conn->staging)
@@ -70,7 +75,7 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	size_t bytes;
 	int rc;
 
-	conn->nio = conn->attr.slots;
+	conn->nio = conn->attr.ios ? conn->attr.ios : conn->attr.slots;
 	bytes = lay_out(conn, NULL);
 	conn->slab = aligned_alloc(64, bytes);
 	if (!conn->slab)
@@ -96,7 +101,7 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 void rxfer_xfer_destroy(struct rxfer_conn *conn)
 {
 	for (; conn->inflight; conn->inflight--) {
-		if (!conn->oldest->aside)
+		if (conn->oldest->nrange)
 			conn->reg->unmap(conn, conn->oldest);
 		conn->oldest = conn->oldest->next;
 	}

@@ -35,7 +35,7 @@ int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io)
 	uint64_t begin;
 	int rc;
 
-	if (io->aside)
+	if (io->nrange == 0)
 		return 0;
 	if (!conn->attr.time_phases)
 		return conn->reg->unmap(conn, io);

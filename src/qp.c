@@ -30,21 +30,24 @@ static void size_io(struct rxfer_conn *conn)
 	uint32_t device = device_sges(conn);
 	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
 	struct rxfer_need extra = conn->reg->need(conn->dev, s);
+	bool cuts = conn->reg->sge_per_wr && !conn->attr.one_message;
 	uint32_t data;
 
-	conn->sge_max = conn->reg->sge_per_wr ? conn->reg->sge_per_wr : device;
+	conn->sge_max = cuts ? conn->reg->sge_per_wr : device;
 	if (conn->sge_max > device)
 		conn->sge_max = device;
 	if (conn->attr.sge_max && conn->sge_max > conn->attr.sge_max)
 		conn->sge_max = conn->attr.sge_max;
 	if (conn->sge_max > pieces)
 		conn->sge_max = pieces;
-	if (s->op == RXFER_SEND && conn->reg->sge_per_wr == 0)
+	if (s->op == RXFER_SEND && !cuts)
 		data = 1; /* one message; more pieces than SGEs are linearised */
+	else if (s->aligned)
+		data = s->frags; /* the most that they become is a WR each */
 	else
 		data = rxfer_cut_worst(s->frags, s->op == RXFER_SEND ? 0 : s->segments,
 				       conn->sge_max);
-	conn->need = data + extra.at_submit + extra.later;
+	conn->need = data + extra.at_submit + extra.later + conn->attr.reply;
 	conn->later = extra.later;
 }
 
@@ -163,17 +166,25 @@ static uint32_t default_depth(const struct rxfer_conn *conn)
 	return depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
 }
 
+/* It holds one I/O and the drain; in rounds at least one WR of it and its reply. */
+static uint32_t least_depth(const struct rxfer_conn *conn)
+{
+	uint32_t round = 1 + conn->attr.reply;
+
+	return 1 + (conn->attr.rounds && conn->need > round ? round : conn->need);
+}
+
 /* Is a send queue possible at all that holds one I/O, and the depth that was asked for? */
 static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most)
 {
 	const struct rxfer_dev_info *dev = &conn->dev->info;
-	uint32_t asked = conn->attr.sq_depth, least = conn->need + 1;
+	uint32_t asked = conn->attr.sq_depth, least = least_depth(conn);
 
 	if (asked && asked < least)
 		return rxfer_fail(
 			EMSGSIZE,
 			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
-			rxfer_count(asked, "entry").s, conn->need, least);
+			rxfer_count(asked, "entry").s, least - 1, least);
 	if (asked > most)
 		return rxfer_fail(
 			EMSGSIZE,
@@ -184,7 +195,7 @@ static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most
 		return rxfer_fail(
 			EMSGSIZE,
 			"%s grants too small a send queue: one I/O takes %s, and one for the drain: use fewer --frags",
-			dev->name, rxfer_count(conn->need, "entry").s);
+			dev->name, rxfer_count(least - 1, "entry").s);
 	return 0;
 }
 
@@ -196,7 +207,6 @@ static int size_queues(struct rxfer_conn *conn)
 	uint32_t wanted = default_depth(conn), most;
 	int rc;
 
-	conn->info.need = conn->need;
 	conn->info.sq_wanted = wanted;
 	conn->info.sge_per_wr = conn->sge_max;
 	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
@@ -210,7 +220,15 @@ static int size_queues(struct rxfer_conn *conn)
 		return rc;
 	if (conn->attr.sq_depth)
 		return create_queues(conn, conn->attr.sq_depth);
-	return create_largest(conn, conn->need + 1, wanted < most ? wanted : most);
+	return create_largest(conn, least_depth(conn), wanted < most ? wanted : most);
+}
+
+/* In rounds nobody asks for more at once than the queue has beside the drain's entry. */
+static void settle_need(struct rxfer_conn *conn)
+{
+	if (conn->attr.rounds && conn->need >= conn->info.sq_depth)
+		conn->need = conn->info.sq_depth - 1;
+	conn->info.need = conn->need;
 }
 
 static int account(struct rxfer_conn *conn)
@@ -254,14 +272,14 @@ static int check_inline(const struct rxfer_conn *conn)
 	uint32_t asked = conn->attr.inline_max, least = 0, most = asked;
 	struct rxfer_granted granted;
 
-	if (asked == 0 || !rxfer_probe_qp(conn->dev, conn->need + 1, asked, &granted))
+	if (asked == 0 || !rxfer_probe_qp(conn->dev, least_depth(conn), asked, &granted))
 		return 0;
-	if (rxfer_probe_qp(conn->dev, conn->need + 1, 0, &granted))
+	if (rxfer_probe_qp(conn->dev, least_depth(conn), 0, &granted))
 		return 0; /* it is something else: the real queues will tell */
 	while (least + 1 < most) {
 		uint32_t middle = least + (most - least) / 2;
 
-		if (rxfer_probe_qp(conn->dev, conn->need + 1, middle, &granted))
+		if (rxfer_probe_qp(conn->dev, least_depth(conn), middle, &granted))
 			most = middle;
 		else
 			least = middle;
@@ -279,7 +297,10 @@ int rxfer_qp_create(struct rxfer_conn *conn)
 		rc = check_inline(conn);
 	if (!rc)
 		rc = size_queues(conn);
-	return rc ? rc : account(conn);
+	if (rc)
+		return rc;
+	settle_need(conn);
+	return account(conn);
 }
 
 /* One limit of the device on @qps queues of one kind for each of @ends ends; 0: it does not say. */

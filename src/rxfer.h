@@ -23,7 +23,9 @@
 #include "nearest.h"
 #include "sgl.h"
 #include "sig.h"
+#include "slot.h"
 #include "sq.h"
+#include "ticket.h"
 
 /** rxfer_error() - one line on this thread's latest failure. Valid until the next one. */
 const char *rxfer_error(void);
@@ -219,20 +221,33 @@ enum rxfer_opcode { RXFER_READ, RXFER_WRITE, RXFER_WRITE_IMM, RXFER_SEND, RXFER_
  * operation (iWARP: immediate data). */
 int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
 
-/* struct rxfer_shape - the largest I/O a connection will see; N, the credits of one I/O, follows
- * from it. */
+/*
+ * struct rxfer_shape - the largest I/O a connection will see; N, the credits of one I/O, follows
+ * from it.
+ * @frags:    local pieces
+ * @segments: remote pieces
+ * @aligned:  each of these ends where a local piece does
+ * @exposed:  fragments that it exposes, too
+ */
 struct rxfer_shape {
 	enum rxfer_opcode op;
 	uint64_t bytes;
-	uint32_t frags;	   /* local pieces */
-	uint32_t segments; /* remote pieces */
+	uint32_t frags;
+	uint32_t segments;
+	bool aligned;
+	uint32_t exposed;
 };
 
 #define RXFER_TOKEN_BYTES 16
 
 /**
  * struct rxfer_conn_attr - a connection to be.
- * @slots:     I/Os in flight
+ * @slots:     I/Os in flight, as the upper layer counts them
+ * @ios:       posts in flight, where an I/O of its is several: a WRITE, then a reply; 0: @slots
+ * @reply:     a SEND of one fragment ends each of its I/Os, besides those of @shape
+ * @rounds:    an I/O of more WRs than the send queue has entries goes in rounds (ticket.h): N is
+ * what a round takes
+ * @one_message: a SEND is one message whatever the strategy does with its fragments
  * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
  * the most that the device takes
  * @rq_depth:  RECVs posted at most
@@ -249,6 +264,10 @@ struct rxfer_shape {
  */
 struct rxfer_conn_attr {
 	uint32_t slots;
+	uint32_t ios;
+	bool reply;
+	bool rounds;
+	bool one_message;
 	uint32_t sq_depth;
 	uint32_t rq_depth;
 	uint32_t sge_max;
@@ -363,6 +382,38 @@ int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local
 			 uint64_t id, unsigned int flags);
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags);
+
+/*
+ * struct rxfer_op - one I/O, as the posts above take it.
+ * @local:   @nlocal fragments, of which the first @fixed are in RXFER_FIXED memory: those the
+ * strategy has no part in
+ * @epoch:   a word that it shares with others that are parts of one I/O of the upper layer, 0 at
+ * first, so that the signalling rules count them as one; NULL: with none
+ */
+struct rxfer_op {
+	enum rxfer_opcode op;
+	const struct rxfer_frag *local;
+	uint32_t nlocal, fixed;
+	const struct rxfer_seg *remote;
+	uint32_t nremote;
+	uint32_t imm;
+	uint64_t id;
+	unsigned int flags;
+	uint64_t *epoch;
+};
+
+/** rxfer_conn_sq() - the account of its send queue, for who reserves credits of it (slot.h,
+ * ticket.h) and spends them by rxfer_post_held(). */
+struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn);
+
+/**
+ * rxfer_post_held() - as the posts above, out of credits that were reserved before.
+ * @held: of rxfer_conn_sq(), as many as it may take and @keep. Once spent it is @keep, which stay
+ * reserved; what was left over is free. Untouched where nothing was posted.
+ * Returns also -EAGAIN where @ios posts are in flight; never for want of credits.
+ */
+int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
+		    uint32_t keep);
 
 struct rxfer_prepared;
 

@@ -84,6 +84,53 @@ uint32_t rxfer_cut_worst(uint32_t nlocal, uint32_t nremote, uint32_t sge_max)
 	return (nremote ? nremote : 1) + (nlocal - 1) / sge_max;
 }
 
+uint32_t rxfer_cut_count(const struct rxfer_cut *cut)
+{
+	struct rxfer_cut walk = *cut;
+	struct rxfer_piece piece;
+	uint32_t wrs = 0;
+
+	while (rxfer_cut_next(&walk, &piece))
+		wrs += piece.starts_wr;
+	return wrs;
+}
+
+/* A piece goes on where the list's last one ended, or is a new one. Two pieces of the caller's that
+ * happen to adjoin stay two. */
+static void append(struct rxfer_seg *list, uint32_t *n, const struct rxfer_seg *piece, bool goes_on)
+{
+	if (goes_on && *n)
+		list[*n - 1].len += piece->len;
+	else
+		list[(*n)++] = *piece;
+}
+
+uint32_t rxfer_cut_take(struct rxfer_cut *cut, uint32_t wrs, struct rxfer_part *part)
+{
+	struct rxfer_cut next = *cut;
+	struct rxfer_piece piece;
+	uint32_t taken = 0;
+
+	part->nlocal = part->nremote = 0;
+	cut->sge_left = next.sge_left = 0;
+	for (;;) {
+		bool in_local, in_remote;
+
+		skip_empty(&next);
+		in_local = next.local_off != 0;
+		in_remote = next.remote_off != 0;
+		if (!rxfer_cut_next(&next, &piece) || taken + piece.starts_wr > wrs)
+			return taken;
+		taken += piece.starts_wr;
+		append(part->local, &part->nlocal, &piece.local, in_local);
+		if (cut->remote)
+			append(part->remote, &part->nremote,
+			       &(struct rxfer_seg){piece.remote_addr, piece.local.len, piece.rkey},
+			       in_remote);
+		*cut = next;
+	}
+}
+
 uint64_t rxfer_sgl_total(const struct rxfer_seg *list, uint32_t n)
 {
 	uint64_t sum = 0;

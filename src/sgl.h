@@ -49,6 +49,27 @@ bool rxfer_cut_next(struct rxfer_cut *cut, struct rxfer_piece *piece);
 uint32_t rxfer_cut_worst(uint32_t nlocal, uint32_t nremote, uint32_t sge_max);
 
 /**
+ * rxfer_cut_count() - how many WRs all that is left of the walk becomes. The walk stays where it
+ * is.
+ */
+uint32_t rxfer_cut_count(const struct rxfer_cut *cut);
+
+/* struct rxfer_part - a part of two lists, cut where WRs are. @nlocal and @nremote of each. */
+struct rxfer_part {
+	struct rxfer_seg *local;
+	struct rxfer_seg *remote;
+	uint32_t nlocal, nremote;
+};
+
+/**
+ * rxfer_cut_take() - the next part of the walk: as much as becomes up to @wrs WRs.
+ * @part: in: room for as many pieces as the lists had; out: the part. Cut again, with as many SGEs,
+ * it becomes those WRs, or fewer.
+ * Returns how many WRs it takes; 0 at the end.
+ */
+uint32_t rxfer_cut_take(struct rxfer_cut *cut, uint32_t wrs, struct rxfer_part *part);
+
+/**
  * rxfer_sgl_total() - bytes in a list.
  */
 uint64_t rxfer_sgl_total(const struct rxfer_seg *list, uint32_t n);

@@ -35,10 +35,16 @@ static inline void end_chain(struct rxfer_io *io, struct ibv_send_wr *wr, uint64
 		wr->next = NULL;
 }
 
+/* Those in RXFER_FIXED memory come first, then the strategy's. */
+static inline uint32_t ranges(const struct rxfer_io *io)
+{
+	return (uint32_t)(io->range - io->first) + io->nrange;
+}
+
 /* One range into one segment that it fits in: no walk is needed. */
 static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
 {
-	const struct rxfer_seg *range = io->range;
+	const struct rxfer_seg *range = io->first;
 
 	start_wr(io->wr, io->sge, io->done.op, remote->addr, remote->key);
 	*io->sge = (struct ibv_sge){range->addr, range->len, range->key};
@@ -52,7 +58,7 @@ static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
 			   const struct rxfer_seg *remote)
 {
 	const struct rxfer_seg none = {.len = UINT32_MAX}, *into = remote ? remote : &none;
-	const struct rxfer_seg *range = io->range, *end = range + io->nrange;
+	const struct rxfer_seg *range = io->first, *end = range + ranges(io);
 	struct ibv_send_wr *wr = io->wr - 1;
 	struct ibv_sge *sge = io->sge;
 	uint32_t sge_left = 0;
@@ -84,7 +90,7 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 	struct rxfer_cut cut;
 	uint64_t bytes = 0;
 
-	rxfer_cut_init(&cut, io->range, io->nrange, remote, nremote, conn->sge_max);
+	rxfer_cut_init(&cut, io->first, ranges(io), remote, nremote, conn->sge_max);
 	for (; rxfer_cut_next(&cut, &piece); sge++) {
 		if (piece.starts_wr)
 			start_wr(++wr, sge, io->done.op, piece.remote_addr, piece.rkey);
@@ -98,9 +104,9 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 		  const struct rxfer_seg *remote, uint32_t nremote)
 {
-	const struct rxfer_seg *local = io->range;
+	const struct rxfer_seg *local = io->first;
 
-	if (io->nrange == 1 && nremote == 1 && local->len && local->len <= remote->len)
+	if (ranges(io) == 1 && nremote == 1 && local->len && local->len <= remote->len)
 		build_single(io, remote);
 	else if (nremote > 1 || !build_into_one(conn, io, nremote ? remote : NULL))
 		build_cut(conn, io, remote, nremote);
@@ -210,7 +216,8 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		bool last = i == io->nwr - 1;
 		uint64_t bytes = io->nwr == 1 ? io->done.bytes : wr_bytes(wr);
 
-		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], &io->sig_epoch,
+		io->sig[i].io_epoch = io->epoch;
+		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], io->epoch,
 				      last && (flags & RXFER_MUST_SIGNAL), last,
 				      last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
@@ -316,14 +323,24 @@ static int timed_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct 
 	return rc;
 }
 
+/* The first @fixed fragments by the keys that they have for good, the others as the strategy does
+ * it. What it does is undone when the I/O is done, where io->nrange is not 0. */
 static int map(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *local,
-	       uint32_t n)
+	       uint32_t n, uint32_t fixed)
 {
-	if (io->aside)
-		return rxfer_reg_map_whole(conn, io, local, n);
+	int rc = 0;
+
+	io->range = io->first;
+	if (fixed) {
+		rc = rxfer_reg_map_whole(conn, io, local, fixed);
+		io->range += fixed;
+		io->nrange = 0;
+	}
+	if (rc || fixed == n)
+		return rc;
 	if (conn->attr.time_phases)
-		return timed_map(conn, io, local, n);
-	return conn->reg->map(conn, io, local, n);
+		return timed_map(conn, io, local + fixed, n - fixed);
+	return conn->reg->map(conn, io, local + fixed, n - fixed);
 }
 
 /* Gather fragments by copy into the I/O's staging buffer, which then is the one fragment. */
@@ -358,14 +375,52 @@ __attribute__((noinline)) int rxfer_no_credits(struct rxfer_conn *conn)
 	return rc ? rc : account_broken(conn, 1);
 }
 
+static int misfit(const struct rxfer_conn *conn, const struct rxfer_op *op)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+
+	return rxfer_fail(EINVAL, "an I/O of %s and %s on a connection made for %u and %u",
+			  rxfer_count(op->nlocal, "fragment").s,
+			  rxfer_count(op->nremote, "segment").s, s->frags, s->segments);
+}
+
+/* Map an I/O's memory and make its WRs. What is written to the next free I/O before it is taken
+ * does no harm if it is not taken then. */
+static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_op *op)
+{
+	const struct rxfer_frag *local = op->local;
+	uint32_t n = op->nlocal, fixed = op->flags & RXFER_ASIDE ? n : op->fixed;
+	int rc;
+
+	io->done.id = op->id;
+	io->done.op = op->op;
+	io->aside = op->flags & RXFER_ASIDE;
+	io->epoch = op->epoch ? op->epoch : &io->sig_epoch;
+	if (op->op == RXFER_SEND && conn->staging && n > conn->sge_max) {
+		linearise(conn, io, local, n);
+		local = &io->staging;
+		n = 1;
+		fixed = 0;
+	}
+	rc = map(conn, io, local, n, fixed);
+	if (rc)
+		return rc;
+	build(conn, io, op->remote, op->nremote);
+	if (io->nwr == 0) {
+		rxfer_io_unmap(conn, io);
+		return rxfer_fail(EINVAL, "an I/O of no bytes");
+	}
+	if (op->op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(&io->wr[io->nwr - 1], op->imm);
+	return 0;
+}
+
 /*
- * One I/O, from its two lists to the device. Nothing of an earlier one is remembered, so nothing
- * can be out of date. What is written to the next free I/O before it is taken does no harm if it is
- * not taken then.
+ * One I/O, from its two lists to the device, out of credits that the caller has. Nothing of an
+ * earlier one is remembered, so nothing can be out of date.
  */
-static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
-		uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
-		uint64_t id, unsigned int flags)
+int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
+		    uint32_t keep)
 {
 	struct rxfer_io *io = conn->next_io;
 	uint32_t seq;
@@ -373,67 +428,87 @@ static int post(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfe
 
 	if (__builtin_expect(conn->broken || conn->inflight >= conn->nio, 0))
 		return rxfer_no_io(conn);
-	if ((flags & RXFER_ASIDE) && (conn->held || flags & RXFER_MORE))
+	if ((op->flags & RXFER_ASIDE) && (conn->held || op->flags & RXFER_MORE))
 		return rxfer_fail(EINVAL, "an I/O that is counted aside joins no others in a post");
-	if (nlocal == 0 || nlocal > conn->attr.shape.frags || nremote > conn->attr.shape.segments)
-		return rxfer_fail(EINVAL, "an I/O of %s and %s on a connection made for %u and %u",
-				  rxfer_count(nlocal, "fragment").s,
-				  rxfer_count(nremote, "segment").s, conn->attr.shape.frags,
-				  conn->attr.shape.segments);
-	rc = rxfer_sq_reserve(&conn->sq, conn->need);
+	if (op->nlocal == 0 || op->nlocal > conn->attr.shape.frags || op->fixed > op->nlocal ||
+	    op->nremote > conn->attr.shape.segments)
+		return misfit(conn, op);
+	rc = make(conn, io, op);
+	if (rc)
+		return rc;
+	if (rxfer_sq_commit(&conn->sq, *held, io->nwr, keep, &seq))
+		return account_broken(conn, io->nwr);
+	*held = keep;
+	return submit(conn, io, seq, op->flags);
+}
+
+struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn)
+{
+	return &conn->sq;
+}
+
+/* The same out of credits of its own, its worst case N. */
+static int post(struct rxfer_conn *conn, const struct rxfer_op *op)
+{
+	uint32_t held = conn->need;
+	int rc = rxfer_sq_reserve(&conn->sq, held);
+
 	if (rc)
 		return rc == -EAGAIN ? rxfer_no_io(conn) : rc;
-	io->done.id = id;
-	io->done.op = op;
-	io->aside = flags & RXFER_ASIDE;
-	if (op == RXFER_SEND && conn->staging && nlocal > conn->sge_max) {
-		linearise(conn, io, local, nlocal);
-		local = &io->staging;
-		nlocal = 1;
-	}
-	rc = map(conn, io, local, nlocal);
-	if (rc) {
-		rxfer_sq_release(&conn->sq, conn->need);
-		return rc;
-	}
-	build(conn, io, remote, nremote);
-	if (io->nwr == 0) {
-		rxfer_io_unmap(conn, io);
-		rxfer_sq_release(&conn->sq, conn->need);
-		return rxfer_fail(EINVAL, "an I/O of no bytes");
-	}
-	if (op == RXFER_WRITE_IMM)
-		rxfer_wr_add_imm(&io->wr[io->nwr - 1], imm);
-	if (rxfer_sq_commit(&conn->sq, conn->need, io->nwr, conn->later, &seq))
-		return account_broken(conn, io->nwr);
-	return submit(conn, io, seq, flags);
+	rc = rxfer_post_held(conn, op, &held, conn->later);
+	if (rc && held == conn->need) /* not spent */
+		rxfer_sq_release(&conn->sq, held);
+	return rc;
 }
 
 int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		    unsigned int flags)
 {
-	return post(conn, RXFER_READ, local, nlocal, remote, nremote, 0, id, flags);
+	return post(conn, &(struct rxfer_op){.op = RXFER_READ,
+					     .local = local,
+					     .nlocal = nlocal,
+					     .remote = remote,
+					     .nremote = nremote,
+					     .id = id,
+					     .flags = flags});
 }
 
 int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		     unsigned int flags)
 {
-	return post(conn, RXFER_WRITE, local, nlocal, remote, nremote, 0, id, flags);
+	return post(conn, &(struct rxfer_op){.op = RXFER_WRITE,
+					     .local = local,
+					     .nlocal = nlocal,
+					     .remote = remote,
+					     .nremote = nremote,
+					     .id = id,
+					     .flags = flags});
 }
 
 int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 			 const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
 			 uint64_t id, unsigned int flags)
 {
-	return post(conn, RXFER_WRITE_IMM, local, nlocal, remote, nremote, imm, id, flags);
+	return post(conn, &(struct rxfer_op){.op = RXFER_WRITE_IMM,
+					     .local = local,
+					     .nlocal = nlocal,
+					     .remote = remote,
+					     .nremote = nremote,
+					     .imm = imm,
+					     .id = id,
+					     .flags = flags});
 }
 
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags)
 {
-	return post(conn, RXFER_SEND, local, nlocal, NULL, 0, 0, id, flags);
+	return post(conn, &(struct rxfer_op){.op = RXFER_SEND,
+					     .local = local,
+					     .nlocal = nlocal,
+					     .id = id,
+					     .flags = flags});
 }
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
@@ -454,70 +529,5 @@ int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t 
 		return rxfer_conn_break(conn, abs(rc), "ibv_post_recv on %s: %s (%s)",
 					conn->dev->info.name, strerror(abs(rc)),
 					rxfer_count(conn->attr.rq_depth, "entry").s);
-	return 0;
-}
-
-/* One signalled WR of no bytes, no I/O's, out of one reserved credit. @mark: in its wr_id. */
-static int post_bare(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t mark,
-		     const char *what)
-{
-	uint64_t epoch = 0, forced = conn->sig.forced;
-	struct rxfer_sig_wr sig = {
-		.must_signal = true, .ends_io = true, .ends_post = true, .io_epoch = &epoch};
-	struct ibv_send_wr *bad;
-	uint32_t seq;
-	int rc = rxfer_sq_commit(&conn->sq, 1, 1, 0, &seq);
-
-	if (rc)
-		return rxfer_conn_break(conn, EOVERFLOW,
-					"a credit that was reserved is gone (a bug of ours)");
-	rxfer_sig_decide(&conn->sig, &conn->sq, &sig);
-	conn->sig.forced = forced;
-	wr->wr_id = mark | seq;
-	wr->send_flags = IBV_SEND_SIGNALED | (conn->reads ? IBV_SEND_FENCE : 0);
-	rc = ibv_post_send(conn->qp, wr, &bad);
-	if (!rc)
-		return 0;
-	rxfer_sq_unpost(&conn->sq, 1);
-	return rxfer_conn_break(conn, abs(rc), "posting %s on %s: %s", what, conn->dev->info.name,
-				strerror(abs(rc)));
-}
-
-int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote)
-{
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
-	int rc;
-
-	if (conn->drains || conn->broken)
-		return 0;
-	rc = rxfer_flush(conn);
-	if (rc || !rxfer_sig_tail_silent(&conn->sig))
-		return rc;
-	wr.wr.rdma.remote_addr = remote->addr;
-	wr.wr.rdma.rkey = remote->key;
-	rc = post_bare(conn, &wr, WR_ASIDE | WR_DRAIN, "the drain WR");
-	if (rc)
-		return rc;
-	conn->drains = 1;
-	conn->counts.aside_sqe++;
-	conn->counts.aside_posts++;
-	return 0;
-}
-
-int rxfer_post_note(struct rxfer_conn *conn)
-{
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
-	int rc;
-
-	rc = rxfer_flush(conn);
-	if (!rc)
-		rc = rxfer_sq_reserve(&conn->sq, 1);
-	if (!rc)
-		rc = post_bare(conn, &wr, WR_NOTE, "a SEND of no bytes");
-	if (rc)
-		return rc;
-	conn->notes++;
-	conn->counts.sqe++;
-	conn->counts.posts++;
 	return 0;
 }
