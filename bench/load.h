@@ -94,7 +94,7 @@ int sink_pass(struct sink *s);
 bool sink_caught_up(const struct sink *s, const uint64_t *messages);
 void sink_free(struct sink *s);
 
-/* ---- Direct mode, the issuing half: READ, WRITE or SEND against the peer's memory ---- */
+/* ---- What issues I/Os: the load of a run ---- */
 
 /**
  * struct load_result - what an end that issues measured.
@@ -112,54 +112,59 @@ struct load_result {
 	bool cut_short;
 };
 
+struct load;
+
+/**
+ * load_begin() - a phase: @ios per QP (0: no limit), for at most @duration ns (0: no limit; a
+ * warm-up has none). @out NULL: a warm-up, nothing is kept.
+ */
+void load_begin(struct load *l, uint64_t ios, uint64_t duration, struct load_result *out);
+
+/** load_pass() - issue what may be, take what is done: how much was done, or -errno. */
+int load_pass(struct load *l);
+
+/**
+ * load_finished() - is all complete, and are the send queues proven empty? Then @out is filled,
+ * but for what load_count() adds. Passes may go on, for what is still to be received.
+ */
+bool load_finished(const struct load *l);
+
+/** load_waits() - must something happen soon? With --rate there may be nothing to do until the
+ * next I/O is due, and a silent I/O waits for later ones. */
+bool load_waits(const struct load *l);
+
+/** load_count() - the connections' counts, as they now are, into the phase's @out. */
+void load_count(struct load *l);
+
+/** load_stop() - no more I/Os in this phase; it is over when those in flight are done. */
+void load_stop(struct load *l);
+
+/** load_rest() - between passes: @did nothing, so sleep if that is asked for; peaks, stop signal.
+ * Returns 0 or -errno. */
+int load_rest(struct load *l, int did);
+
+/** load_messages() - SENT on each QP so far that take RECVs of the peer's sink, warm-up included.
+ */
+uint64_t load_messages(const struct load *l, unsigned int qp);
+
+/** load_memory() - the memory of all its I/Os. */
+const struct area *load_memory(const struct load *l);
+
+/** load_free() - after its connections. NULL is fine. */
+void load_free(struct load *l);
+
+/* ---- Direct mode, the issuing half: READ, WRITE or SEND against the peer's memory ---- */
+
 /** direct_need() - add the memory that the load of one run will take. */
 void direct_need(const struct cfg *cfg, const struct layout *layout, struct need *n);
-
-struct direct;
 
 /**
  * direct_new() - the load of one run; NULL and rxfer_error() in failure. Nothing is posted yet.
  * @conns: cfg->qps connections; all arguments but @layout must outlive it
  * @sink:  of this end; with all that is polled it gets what is its
  */
-struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
-			  struct rxfer_conn **conns, const struct target *target, struct sink *sink,
-			  struct watch *watch);
-
-/**
- * direct_begin() - a phase: @ios per QP (0: no limit), for at most @duration ns (0: no limit; a
- * warm-up has none). @out NULL: a warm-up, nothing is kept.
- */
-void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out);
-
-/** direct_pass() - issue what may be, take what is done: how much was done, or -errno. */
-int direct_pass(struct direct *d);
-
-/**
- * direct_finished() - is all complete, and are the send queues proven empty? Then @out is filled,
- * but for what direct_count() adds. Passes may go on, for what is still to be received.
- */
-bool direct_finished(const struct direct *d);
-
-/** direct_waits() - must something happen soon? With --rate there may be nothing to do until the
- * next I/O is due, and a silent I/O waits for later ones. */
-bool direct_waits(const struct direct *d);
-
-/** direct_count() - the connections' counts, as they now are, into the phase's @out. */
-void direct_count(struct direct *d);
-
-/** direct_stop() - no more I/Os in this phase; it is over when those in flight are done. */
-void direct_stop(struct direct *d);
-
-/** direct_rest() - between passes: @did nothing, so sleep if that is asked for; peaks, stop signal.
- * Returns 0 or -errno. */
-int direct_rest(struct direct *d, int did);
-
-/** direct_messages() - SENT on each QP so far, warm-up included. */
-uint64_t direct_messages(const struct direct *d, unsigned int qp);
-
-/** direct_memory() - the memory of all its I/Os. */
-const struct area *direct_memory(const struct direct *d);
-void direct_free(struct direct *d);
+struct load *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+			struct rxfer_conn **conns, const struct target *target, struct sink *sink,
+			struct watch *watch);
 
 #endif

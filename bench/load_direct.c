@@ -21,16 +21,6 @@
 #include <string.h>
 #include "load_internal.h"
 
-uint64_t direct_messages(const struct direct *d, unsigned int qp)
-{
-	return d->lanes[qp].number * d->layout.messages;
-}
-
-const struct area *direct_memory(const struct direct *d)
-{
-	return &d->work;
-}
-
 /* ---- Issuing ---- */
 
 /*
@@ -46,48 +36,26 @@ HOT int post(const struct direct *d, struct lane *lane, struct slot *s, bool pla
 	uint64_t id = lane->next;
 
 	if (plain || s->prepared)
-		return rxfer_post_prepared(s->prepared, (uint32_t)lane->number, id, 0);
-	switch (d->cfg->op) {
+		return rxfer_post_prepared(s->prepared, (uint32_t)lane->turn.number, id, 0);
+	switch (d->load.cfg->op) {
 	case OP_READ:
 		return rxfer_post_read(lane->conn, s->frags, d->nfrags, &s->remote, 1, id, 0);
 	case OP_WRITE:
 		return rxfer_post_write(lane->conn, s->frags, d->nfrags, &s->remote, 1, id, 0);
 	case OP_WRITE_IMM:
 		return rxfer_post_write_imm(lane->conn, s->frags, d->nfrags, &s->remote, 1,
-					    (uint32_t)lane->number, id, 0);
+					    (uint32_t)lane->turn.number, id, 0);
 	default:
 		return rxfer_post_send(lane->conn, s->frags, d->nfrags, id, 0);
 	}
 }
 
-/* A free slot, but no SQEs or no RECV at the peer: counted once for each I/O that it happens to. */
-static void begin_stall(struct direct *d, struct lane *lane)
-{
-	if (lane->stalled)
-		return;
-	d->stalls++;
-	lane->stalled = d->cfg->timing == TIMING_PHASES ? clock_ticks(&d->clock) : 1;
-}
-
-static void end_stall(struct direct *d, struct lane *lane)
-{
-	if (d->cfg->timing == TIMING_PHASES)
-		d->stall_ns += clock_ns(&d->clock, clock_ticks(&d->clock) - lane->stalled);
-	lane->stalled = 0;
-}
-
-static void stop_issuing(struct direct *d)
-{
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		d->lanes[qp].left = 0;
-}
-
 /* When the I/O starts; 0 where nobody wants to know. */
 HOT uint64_t start_of(const struct direct *d, const struct lane *lane, bool plain)
 {
-	if (!plain && d->period > 0)
-		return (uint64_t)lane->due;
-	return d->timed ? clock_ticks(&d->clock) : 0;
+	if (!plain && d->load.period > 0)
+		return (uint64_t)lane->turn.due;
+	return d->load.timed ? clock_ticks(&d->load.clock) : 0;
 }
 
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
@@ -96,38 +64,37 @@ HOT int issue(struct direct *d, struct lane *lane, bool sends, bool plain)
 	struct slot *s = &lane->slots[lane->next];
 	int rc = -EAGAIN;
 
-	if (!plain && d->cfg->verify) {
-		s->number = lane->number;
+	if (!plain && d->load.cfg->verify) {
+		s->number = lane->turn.number;
 		verify_prepare(d, lane, s);
 	}
 	s->start = start_of(d, lane, plain);
-	if (!sends || lane->credits >= d->layout.messages)
+	if (!sends || lane->credits >= d->load.layout.messages)
 		rc = post(d, lane, s, plain);
 	if (rc == -EAGAIN) {
-		begin_stall(d, lane);
+		load_stall(&d->load, &lane->turn);
 		return 0;
 	}
 	if (rc)
 		return rc;
 	if (sends)
-		lane->credits -= d->layout.messages;
-	if (lane->stalled)
-		end_stall(d, lane);
+		lane->credits -= d->load.layout.messages;
+	if (lane->turn.stalled)
+		load_unstall(&d->load, &lane->turn);
 	lane->next = behind(lane, lane->next);
 	lane->nfree--;
-	lane->number++;
-	lane->left--;
+	lane->turn.number++;
+	lane->turn.left--;
 	if (!plain)
-		lane->due += d->period;
-	if (s->start >= d->deadline)
-		stop_issuing(d);
+		lane->turn.due += d->load.period;
+	if (s->start >= d->load.deadline)
+		load_stop_issuing(&d->load);
 	return 1;
 }
 
 HOT bool may_issue(const struct direct *d, const struct lane *lane, bool plain)
 {
-	return lane->left && lane->nfree &&
-	       (plain || d->period == 0 || (uint64_t)lane->due <= d->now);
+	return lane->nfree && (plain ? lane->turn.left : load_may_issue(&d->load, &lane->turn));
 }
 
 /* ---- Completing ---- */
@@ -136,16 +103,17 @@ HOT bool may_issue(const struct direct *d, const struct lane *lane, bool plain)
 HOT int io_done(struct direct *d, struct lane *lane, struct slot *s, const struct rxfer_done *done,
 		uint64_t now, bool plain)
 {
-	if (done->own_cqe && d->sampling)
-		hist_add(&d->out->latency, clock_ns(&d->clock, now - s->start));
-	lane->completed++;
-	d->bytes += done->bytes;
+	if (done->own_cqe && d->load.sampling)
+		hist_add(&d->load.out->latency, clock_ns(&d->load.clock, now - s->start));
+	lane->turn.completed++;
+	d->load.bytes += done->bytes;
 	if (!plain && d->check.len) {
 		lane->to_check++;
 		return 0;
 	}
 	lane->nfree++;
-	return !plain && d->cfg->verify && d->cfg->op == OP_READ ? verify_read(d, lane, s) : 0;
+	return !plain && d->load.cfg->verify && d->load.cfg->op == OP_READ ? verify_read(d, lane, s)
+									   : 0;
 }
 
 /* A message of the peer: data, or that RECVs are free again. */
@@ -182,7 +150,7 @@ static int before_issuing(struct direct *d, struct lane *lane)
 
 	if (lane->to_check)
 		rc = verify_fetch_back(d, lane);
-	if (!rc && d->cfg->bidir)
+	if (!rc && d->load.cfg->bidir)
 		rc = sink_return(d->sink, (unsigned int)(lane - d->lanes));
 	return rc;
 }
@@ -195,7 +163,7 @@ HOT int take_all(struct direct *d, struct lane *lane, const struct rxfer_done *d
 		 bool plain)
 {
 	const struct rxfer_done *end = done + n;
-	uint64_t now = end[-1].own_cqe && d->sampling ? clock_ticks(&d->clock) : 0;
+	uint64_t now = end[-1].own_cqe && d->load.sampling ? clock_ticks(&d->load.clock) : 0;
 
 	for (const struct rxfer_done *one = done; one < end; one++) {
 		int rc = take(d, lane, one, now, plain);
@@ -259,7 +227,7 @@ static int pass_messages(struct direct *d, struct lane *lane)
 
 static int pass_any(struct direct *d, struct lane *lane)
 {
-	return pass(d, lane, op_takes_recvs(d->cfg), false);
+	return pass(d, lane, op_takes_recvs(d->load.cfg), false);
 }
 
 static bool is_plain(const struct cfg *cfg)
@@ -274,196 +242,25 @@ int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)
 	return op_takes_recvs(cfg) ? pass_messages : pass_plain;
 }
 
-/* Is this lane finished? Asks for the drain once nothing but a silent tail is left. */
-static int lane_finished(struct direct *d, struct lane *lane, bool *yes)
+static int direct_pass(struct load *l, struct turn *turn)
 {
+	struct direct *d = direct_of(l);
+
+	return d->pass(d, (struct lane *)turn);
+}
+
+/* Asks for the drain once nothing but a silent tail is left. */
+static int direct_ended(struct load *l, struct turn *turn, bool *yes)
+{
+	struct lane *lane = (struct lane *)turn;
+	const struct target *t = direct_of(l)->target;
+
 	*yes = lane->nfree == lane->depth && rxfer_idle(lane->conn);
-	if (*yes)
-		return 0;
-	return rxfer_drain(lane->conn, &(struct rxfer_seg){d->target->addr, 0, d->target->key});
+	return *yes ? 0 : rxfer_drain(lane->conn, &(struct rxfer_seg){t->addr, 0, t->key});
 }
 
-static void mark_peak(struct direct *d, uint64_t now)
-{
-	uint64_t issued = 0, completed = 0;
-
-	for (uint32_t qp = 0; qp < d->nlanes; qp++) {
-		issued += d->lanes[qp].number - d->lanes[qp].first;
-		completed += d->lanes[qp].completed;
-	}
-	peak_mark(&d->peak, now, issued, completed);
-}
-
-static void conclude(struct direct *d)
-{
-	struct load_result *out = d->out;
-
-	d->finished = true;
-	if (!out)
-		return;
-	out->end = rxfer_now();
-	out->counts.cpu_ns = cpu_time_ns() - out->counts.cpu_ns;
-	out->counts.passes = d->watch->passes;
-	out->counts.idle = d->watch->idle;
-	out->counts.stall_ns = d->stall_ns;
-	out->stalls = d->stalls;
-	out->bytes = d->bytes;
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		out->ios += d->lanes[qp].completed;
-	mark_peak(d, out->end);
-	out->peak = peak_rate(&d->peak);
-}
-
-static void look_at_clock(struct direct *d)
-{
-	d->now = clock_ticks(&d->clock);
-	if (d->now >= d->deadline)
-		stop_issuing(d);
-}
-
-int direct_pass(struct direct *d)
-{
-	bool all = !d->finished;
-	int did = 0;
-
-	if (d->period > 0)
-		look_at_clock(d);
-	for (struct lane *lane = d->lanes; lane < d->lanes + d->nlanes; lane++) {
-		bool done = false;
-		int rc = d->pass(d, lane);
-
-		if (rc < 0)
-			return rc;
-		did += rc;
-		if (lane->left == 0 && !d->finished) {
-			rc = lane_finished(d, lane, &done);
-			if (rc)
-				return rc;
-		}
-		all = all && done;
-	}
-	if (all)
-		conclude(d);
-	return did;
-}
-
-bool direct_finished(const struct direct *d)
-{
-	return d->finished;
-}
-
-bool direct_waits(const struct direct *d)
-{
-	if (d->finished || d->period == 0)
-		return !d->finished;
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		if (d->lanes[qp].stalled || rxfer_due(d->lanes[qp].conn))
-			return true;
-	return false;
-}
-
-void direct_stop(struct direct *d)
-{
-	bool early = false;
-
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		early = early || d->lanes[qp].left;
-	if (d->finished || !early)
-		return;
-	stop_issuing(d);
-	if (d->out)
-		d->out->cut_short = true;
-}
-
-/* What is due when the watch has looked at the clock. */
-static void attend(struct direct *d, const struct watch *w)
-{
-	d->seen = w->now;
-	if (w->stop && *w->stop)
-		direct_stop(d);
-	if (d->deadline != UINT64_MAX && clock_ticks(&d->clock) >= d->deadline)
-		stop_issuing(d);
-	if (d->out && !d->finished && w->now >= d->peak.next)
-		mark_peak(d, w->now);
-}
-
-int direct_rest(struct direct *d, int did)
-{
-	struct watch *w = d->watch;
-
-	if (w->now != d->seen)
-		attend(d, w);
-	if (did || !w->sleep)
-		return 0;
-	return watch_sleep(w, d->conns, d->nlanes);
-}
-
-/* ---- Phases ---- */
-
-/* The lanes take turns in being due, so that all together keep the rate. */
-static void begin_rate(struct direct *d)
-{
-	uint64_t now = clock_ticks(&d->clock);
-
-	d->period = d->cfg->rate
-			    ? clock_span(&d->clock, 1e9) * (double)d->nlanes / (double)d->cfg->rate
-			    : 0;
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		d->lanes[qp].due = (double)now + d->period * (double)qp / (double)d->nlanes;
-}
-
-static void begin_lane(struct lane *lane, uint64_t ios)
-{
-	lane->left = ios ? ios : UINT64_MAX;
-	lane->first = lane->number;
-	lane->completed = lane->stalled = 0;
-}
-
-void direct_begin(struct direct *d, uint64_t ios, uint64_t duration, struct load_result *out)
-{
-	for (uint32_t qp = 0; qp < d->nlanes; qp++)
-		begin_lane(&d->lanes[qp], ios);
-	d->deadline = UINT64_MAX;
-	d->finished = false;
-	d->out = out;
-	d->sampling = out && d->timed;
-	d->stalls = d->stall_ns = d->bytes = 0;
-	watch_begin(d->watch);
-	if (out) {
-		memset(out, 0, sizeof(*out));
-		hist_init(&out->latency);
-		out->counts.cpu_ns = cpu_time_ns();
-		out->start = rxfer_now();
-		if (duration)
-			d->deadline = clock_ticks(&d->clock) +
-				      (uint64_t)clock_span(&d->clock, (double)duration);
-		peak_begin(&d->peak, out->start);
-	}
-	begin_rate(d);
-}
-
-void direct_count(struct direct *d)
-{
-	if (d->out)
-		counts_take(&d->out->counts, d->conns, d->nlanes);
-}
-
-void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		const struct rxfer_counts *from = rxfer_conn_counts(conns[i]);
-		struct rxfer_conn_info info;
-
-		rxfer_conn_info(conns[i], &info);
-		c->sqe += from->sqe;
-		c->posts += from->posts;
-		c->cqe += from->cqe;
-		c->recv_cqe += from->recv_cqe;
-		c->copied_bytes += from->copied_bytes;
-		c->map_ns += from->map_ns;
-		c->unmap_ns += from->unmap_ns;
-		c->forced_signals += info.forced_signals;
-		if (c->sq_peak < info.sq_peak)
-			c->sq_peak = info.sq_peak;
-	}
-}
+const struct load_ops direct_ops = {
+	.pass = direct_pass,
+	.ended = direct_ended,
+	.free = direct_free,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the direct load know of each other. */
+/* What the files of the load patterns know of each other. */
 #ifndef BENCH_LOAD_INTERNAL_H
 #define BENCH_LOAD_INTERNAL_H
 
@@ -9,6 +9,98 @@
 /* I/Os that one completion proves are handed up together, so many of them at once; and so much is
  * done on one QP before the next one has its turn. */
 #define BURST 32
+
+/*
+ * struct turn - what there is of each QP to be issued, and what was: the first member of whatever a
+ * load keeps for a QP.
+ * @left:      I/Os that may still be issued in this phase; 0 stops it
+ * @number:    I/Os ever issued; @first: the same, when this phase began
+ * @completed: I/Os, in this phase
+ * @stalled:   the next I/O waits: since when, or 1; 0: it does not
+ * @due:       when its next I/O has to start (--rate), by clock_ticks()
+ */
+struct turn {
+	uint64_t left;
+	uint64_t number;
+	uint64_t first;
+	uint64_t completed;
+	uint64_t stalled;
+	double due;
+};
+
+/*
+ * struct load_ops - a load pattern.
+ * @pass:   issue what may be, take what is done, on one lane: how much was done, or -errno
+ * @ended:  all was issued: is it complete, and the queue proven empty? Does what that needs. 0 or
+ *          -errno
+ * @begin, @end: of a timed part or a warm-up: what the pattern alone counts; NULL: nothing
+ */
+struct load_ops {
+	int (*pass)(struct load *l, struct turn *turn);
+	int (*ended)(struct load *l, struct turn *turn, bool *yes);
+	void (*begin)(struct load *l);
+	void (*end)(struct load *l, struct load_result *out);
+	void (*free)(struct load *l);
+};
+
+/*
+ * struct load - what all load patterns have; the first member of theirs.
+ * @lanes:     @nlanes of them, @stride bytes apart; each begins with its struct turn
+ * @messages:  that an I/O sends to the peer's sink
+ * @answered:  each I/O is answered, so that who waits for one waits for the peer
+ * @timed:     a start time for each I/O; @sampling: and its latency counts
+ * @deadline:  by @clock; UINT64_MAX: none
+ * @period:    ticks between the I/Os of a lane; 0: closed loop
+ * @now:       with a period: at the begin of this pass
+ * @seen:      the watch's latest look at the clock that was attended to
+ * @work:      local memory of all slots
+ */
+struct load {
+	const struct load_ops *ops;
+	char *lanes;
+	size_t stride;
+	uint32_t nlanes;
+	uint32_t messages;
+	bool answered;
+	bool timed, sampling, finished;
+	struct clock clock;
+	uint64_t deadline;
+	double period;
+	uint64_t now;
+	uint64_t seen;
+	uint64_t bytes, stalls, stall_ns;
+	struct load_result *out;
+	struct peak peak;
+
+	const struct cfg *cfg;
+	struct layout layout;
+	struct rxfer_conn **conns;
+	struct watch *watch;
+	struct area work;
+};
+
+/** load_init() - all but @ops, @lanes, @messages and @work. */
+void load_init(struct load *l, const struct cfg *cfg, const struct layout *layout,
+	       struct rxfer_conn **conns, struct watch *watch);
+
+static inline struct turn *load_turn(const struct load *l, uint32_t qp)
+{
+	return (struct turn *)(void *)(l->lanes + qp * l->stride);
+}
+
+/** load_may_issue() - leaves to be seen whether there is a slot. */
+static inline bool load_may_issue(const struct load *l, const struct turn *turn)
+{
+	return turn->left && (l->period == 0 || (uint64_t)turn->due <= l->now);
+}
+
+/** load_stall() - a free slot, but no SQEs or no RECV at the peer: counted once for each I/O that
+ * it happens to. load_unstall() - it has got them. */
+void load_stall(struct load *l, struct turn *turn);
+void load_unstall(struct load *l, struct turn *turn);
+
+/** load_stop_issuing() - nothing more in this phase. */
+void load_stop_issuing(struct load *l);
 
 /* struct slot - one I/O in flight. */
 struct slot {
@@ -24,57 +116,42 @@ struct slot {
  * struct lane - one QP. I/Os are done in the order in which they were issued, so its slots are a
  * ring: those of I/Os in flight, then those whose WRITE waits for its check (@to_check of them,
  * from @check on), ... the @nfree free ones begin at @next.
- * @left: I/Os that may still be issued in this phase; 0 stops it
- * @due:  when its next I/O has to start (--rate), by clock_ticks()
  */
 struct lane {
+	struct turn turn;
 	struct rxfer_conn *conn;
 	struct slot *slots;
 	uint32_t depth, next, nfree;
 	uint32_t check, to_check;
-	uint64_t left;
-	uint64_t number;    /* I/Os ever issued */
-	uint64_t first;	    /* the same, when this phase began */
-	uint64_t completed; /* I/Os, in this phase */
-	uint64_t credits;   /* RECVs at the peer */
-	uint64_t stalled;   /* the next I/O waits: since when, or 1; 0: it does not */
-	double due;
+	uint64_t credits; /* RECVs at the peer */
 };
 
 struct direct {
+	struct load load;
 	int (*pass)(struct direct *d, struct lane *lane); /* as the options want it */
 	struct lane *lanes;
-	uint32_t nlanes, nfrags;
-	bool timed;    /* a start time for each I/O */
-	bool sampling; /* and its latency counts */
-	bool finished;
-	struct clock clock;
-	uint64_t deadline; /* by it; UINT64_MAX: none */
-	double period;	   /* ticks between the I/Os of a lane; 0: closed loop */
-	uint64_t now;	   /* with a period: at the begin of this pass */
-	uint64_t seen;	   /* the watch's latest look at the clock that was attended to */
-	uint64_t bytes, stalls, stall_ns;
-	struct load_result *out;
-	struct peak peak;
-
-	const struct cfg *cfg;
-	struct layout layout;
+	uint32_t nfrags;
 	struct rxfer_dev *dev;
-	struct rxfer_conn **conns;
 	const struct target *target;
 	struct sink *sink;
-	struct watch *watch;
-	struct area work;  /* local memory of all slots */
 	struct area check; /* where --verify fetches WRITEs back to */
 	struct slot *slots;
 	struct rxfer_frag *frags;
 };
+
+static inline struct direct *direct_of(struct load *l)
+{
+	return (struct direct *)l; /* its first member */
+}
 
 /* The slot behind slot @i of @lane's ring. */
 static inline uint32_t behind(const struct lane *lane, uint32_t i)
 {
 	return i + 1 == lane->depth ? 0 : i + 1;
 }
+
+extern const struct load_ops direct_ops;
+void direct_free(struct load *l);
 
 /* load_direct.c: the way of issuing that the options ask for. */
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane);

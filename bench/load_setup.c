@@ -9,29 +9,29 @@ static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)
 {
 	struct slot *s = &d->slots[i];
 
-	s->frags = d->frags + i * d->cfg->frags;
-	layout_frags(d->cfg, d->work.base + i * d->layout.slot, s->frags);
+	s->frags = d->frags + i * d->load.cfg->frags;
+	layout_frags(d->load.cfg, d->load.work.base + i * d->load.layout.slot, s->frags);
 	s->remote = (struct rxfer_seg){
-		.addr = d->target->addr + i * d->layout.target + d->cfg->misalign,
-		.len = (uint32_t)d->cfg->size,
+		.addr = d->target->addr + i * d->load.layout.target + d->load.cfg->misalign,
+		.len = (uint32_t)d->load.cfg->size,
 		.key = d->target->key,
 	};
-	if (d->cfg->verify)
+	if (d->load.cfg->verify)
 		return 0;
-	return rxfer_prepare(lane->conn, run_opcode(d->cfg), s->frags, d->nfrags, &s->remote,
-			     d->cfg->op == OP_SEND ? 0 : 1, &s->prepared);
+	return rxfer_prepare(lane->conn, run_opcode(d->load.cfg), s->frags, d->nfrags, &s->remote,
+			     d->load.cfg->op == OP_SEND ? 0 : 1, &s->prepared);
 }
 
 static int init_lane(struct direct *d, uint32_t qp)
 {
 	int rc = 0;
 	struct lane *lane = &d->lanes[qp];
-	uint32_t depth = (uint32_t)d->cfg->depth;
+	uint32_t depth = (uint32_t)d->load.cfg->depth;
 
-	lane->conn = d->conns[qp];
+	lane->conn = d->load.conns[qp];
 	lane->slots = d->slots + (size_t)qp * depth;
 	lane->depth = lane->nfree = depth;
-	lane->credits = d->layout.recvs;
+	lane->credits = d->load.layout.recvs;
 	for (uint32_t i = 0; !rc && i < depth; i++)
 		rc = init_slot(d, lane, (uint64_t)qp * depth + i);
 	return rc;
@@ -63,31 +63,34 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 
 static int make_areas(struct direct *d)
 {
-	unsigned int rights = d->cfg->op == OP_READ ? RXFER_READ_SINK : RXFER_LOCAL;
-	int rc = area_make_io(d->dev, d->cfg, work_bytes(d->cfg, &d->layout), rights, &d->work);
+	unsigned int rights = d->load.cfg->op == OP_READ ? RXFER_READ_SINK : RXFER_LOCAL;
+	int rc = area_make_io(d->dev, d->load.cfg, work_bytes(d->load.cfg, &d->load.layout), rights,
+			      &d->load.work);
 
 	if (rc)
 		return rc;
-	return area_make(d->dev, check_bytes(d->cfg, &d->layout), RXFER_FIXED | RXFER_READ_SINK,
-			 &d->check);
+	return area_make(d->dev, check_bytes(d->load.cfg, &d->load.layout),
+			 RXFER_FIXED | RXFER_READ_SINK, &d->check);
 }
 
 static int make_arrays(struct direct *d)
 {
-	size_t slots = d->cfg->qps * d->cfg->depth;
+	size_t slots = d->load.cfg->qps * d->load.cfg->depth;
 
-	d->lanes = calloc(d->cfg->qps, sizeof(*d->lanes));
+	d->lanes = calloc(d->load.cfg->qps, sizeof(*d->lanes));
 	d->slots = calloc(slots, sizeof(*d->slots));
-	d->frags = calloc(slots * d->cfg->frags, sizeof(*d->frags));
+	d->frags = calloc(slots * d->load.cfg->frags, sizeof(*d->frags));
 	if (!d->lanes || !d->slots || !d->frags)
 		return rxfer_fail(ENOMEM, "out of memory for %s in flight",
 				  rxfer_count(slots, "I/O").s);
+	d->load.lanes = (char *)d->lanes;
+	d->load.stride = sizeof(d->lanes[0]);
 	return 0;
 }
 
-struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
-			  struct rxfer_conn **conns, const struct target *target, struct sink *sink,
-			  struct watch *watch)
+struct load *direct_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+			struct rxfer_conn **conns, const struct target *target, struct sink *sink,
+			struct watch *watch)
 {
 	struct direct *d = calloc(1, sizeof(*d));
 
@@ -95,37 +98,32 @@ struct direct *direct_new(const struct cfg *cfg, const struct layout *layout, st
 		rxfer_fail(ENOMEM, "out of memory");
 		return NULL;
 	}
-	*d = (struct direct){.cfg = cfg,
-			     .layout = *layout,
-			     .dev = dev,
-			     .conns = conns,
-			     .target = target,
-			     .sink = sink,
-			     .watch = watch,
-			     .clock = watch->runtime->clock,
-			     .pass = direct_way(cfg),
-			     .nlanes = (uint32_t)cfg->qps,
-			     .nfrags = (uint32_t)cfg->frags,
-			     .timed = cfg->timing != TIMING_OFF,
-			     .finished = true};
+	load_init(&d->load, cfg, layout, conns, watch);
+	d->dev = dev;
+	d->target = target;
+	d->sink = sink;
+	d->pass = direct_way(cfg);
+	d->nfrags = (uint32_t)cfg->frags;
+	d->load.ops = &direct_ops;
+	d->load.messages = layout->messages;
 	if (make_areas(d) || make_arrays(d))
 		goto fail;
 	for (uint32_t qp = 0; qp < cfg->qps; qp++)
 		if (init_lane(d, qp))
 			goto fail;
-	return d;
+	return &d->load;
 fail:
-	direct_free(d);
+	direct_free(&d->load);
 	return NULL;
 }
 
-void direct_free(struct direct *d)
+void direct_free(struct load *l)
 {
-	if (!d)
-		return;
-	for (size_t i = 0; d->slots && i < d->cfg->qps * d->cfg->depth; i++)
+	struct direct *d = direct_of(l);
+
+	for (size_t i = 0; d->slots && i < l->cfg->qps * l->cfg->depth; i++)
 		rxfer_unprepare(d->slots[i].prepared);
-	area_drop(&d->work);
+	area_drop(&l->work);
 	area_drop(&d->check);
 	free(d->lanes);
 	free(d->slots);

@@ -26,21 +26,22 @@ static uint64_t read_offset(const struct slot *s)
 /* The place of a slot in the peer's memory, without what --verify adds. */
 static uint64_t target_of(const struct direct *d, const struct slot *s)
 {
-	return d->target->addr + (uint64_t)(s - d->slots) * d->layout.target + d->cfg->misalign;
+	return d->target->addr + (uint64_t)(s - d->slots) * d->load.layout.target +
+	       d->load.cfg->misalign;
 }
 
 void verify_prepare(struct direct *d, const struct lane *lane, struct slot *s)
 {
-	uint64_t pos = s->number * d->cfg->size;
+	uint64_t pos = s->number * d->load.cfg->size;
 
-	for (uint64_t i = 0; i < d->cfg->frags; i++) {
-		if (d->cfg->op == OP_READ)
+	for (uint64_t i = 0; i < d->load.cfg->frags; i++) {
+		if (d->load.cfg->op == OP_READ)
 			memset(s->frags[i].addr, POISON, s->frags[i].len);
 		else
 			pattern_fill(s->frags[i].addr, s->frags[i].len, pos, number_of(d, lane));
 		pos += s->frags[i].len;
 	}
-	if (d->cfg->op == OP_READ)
+	if (d->load.cfg->op == OP_READ)
 		s->remote.addr = target_of(d, s) + read_offset(s);
 }
 
@@ -50,14 +51,14 @@ static int wrong_byte(const struct lane *lane, const struct direct *d, const str
 	return rxfer_fail(EILSEQ,
 			  "verification failed: QP %zu, I/O %llu, byte %llu of %llu is wrong",
 			  number_of(d, lane), (unsigned long long)s->number, (unsigned long long)at,
-			  (unsigned long long)d->cfg->size);
+			  (unsigned long long)d->load.cfg->size);
 }
 
 int verify_read(const struct direct *d, const struct lane *lane, const struct slot *s)
 {
 	uint64_t start = s->remote.addr - d->target->addr, done = 0;
 
-	for (uint64_t i = 0; i < d->cfg->frags; i++) {
+	for (uint64_t i = 0; i < d->load.cfg->frags; i++) {
 		int64_t bad = pattern_check(s->frags[i].addr, s->frags[i].len, start + done, 0);
 
 		if (bad >= 0)
@@ -69,13 +70,13 @@ int verify_read(const struct direct *d, const struct lane *lane, const struct sl
 
 static char *check_buffer(const struct direct *d, const struct slot *s)
 {
-	return d->check.base + (size_t)(s - d->slots) * d->layout.target;
+	return d->check.base + (size_t)(s - d->slots) * d->load.layout.target;
 }
 
 int verify_write(const struct direct *d, const struct lane *lane, const struct slot *s)
 {
-	int64_t bad = pattern_check(check_buffer(d, s), d->cfg->size, s->number * d->cfg->size,
-				    number_of(d, lane));
+	int64_t bad = pattern_check(check_buffer(d, s), d->load.cfg->size,
+				    s->number * d->load.cfg->size, number_of(d, lane));
 
 	return bad < 0 ? 0 : wrong_byte(lane, d, s, (uint64_t)bad);
 }
@@ -83,7 +84,7 @@ int verify_write(const struct direct *d, const struct lane *lane, const struct s
 /* -EAGAIN: no credits yet. */
 static int fetch_back(const struct direct *d, struct lane *lane, struct slot *s)
 {
-	struct rxfer_frag into = {check_buffer(d, s), (uint32_t)d->cfg->size};
+	struct rxfer_frag into = {check_buffer(d, s), (uint32_t)d->load.cfg->size};
 	int rc;
 
 	memset(into.addr, POISON, into.len);

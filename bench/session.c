@@ -226,13 +226,13 @@ int ready_from_json(const json_t *body, struct ready *r)
 
 /* ---- START, STOP ---- */
 
-json_t *messages_to_json(const struct direct *d, uint64_t qps)
+json_t *messages_to_json(const struct load *d, uint64_t qps)
 {
 	json_t *list = json_array();
 
 	for (uint64_t qp = 0; qp < qps; qp++)
-		json_array_append_new(
-			list, json_integer((json_int_t)direct_messages(d, (unsigned int)qp)));
+		json_array_append_new(list,
+				      json_integer((json_int_t)load_messages(d, (unsigned int)qp)));
 	return json_pack("{s:o}", "messages", list);
 }
 

@@ -77,7 +77,7 @@ int target_from_json(const json_t *body, struct target *t);
 int target_check(const struct target *t, const char *whose, const struct cfg *cfg,
 		 const struct layout *layout);
 
-json_t *messages_to_json(const struct direct *d, uint64_t qps);
+json_t *messages_to_json(const struct load *d, uint64_t qps);
 int messages_from_json(const json_t *body, uint64_t *messages, uint64_t qps);
 
 json_t *counts_to_json(const struct counts *c);

@@ -32,7 +32,7 @@ struct run {
 	struct roles roles;
 	struct exposed exposed;
 	struct sink *sink;
-	struct direct *load;
+	struct load *load;
 	struct watch watch;
 	uint64_t *messages;		 /* that the server says it has sent, per QP (--bidir) */
 	bool told_to_stop;		 /* the server, that its load is to be cut short */
@@ -168,7 +168,7 @@ static void fill_speed(const struct run *run, struct result *r)
 
 static void fill_found(struct run *run, struct result *r)
 {
-	const struct area *work = direct_memory(run->load);
+	const struct area *work = load_memory(run->load);
 
 	found_nodes(&run->found, work->base, work->len);
 	snprintf(r->cpu, sizeof(r->cpu), "%s", run->found.cpu);
@@ -315,11 +315,11 @@ static int set_up(struct run *run)
  */
 static int one_pass(struct run *run, bool busy, enum message *type, json_t **body)
 {
-	int did = direct_pass(run->load), rc;
+	int did = load_pass(run->load), rc;
 
 	if (did < 0)
 		return did;
-	rc = direct_rest(run->load, did);
+	rc = load_rest(run->load, did);
 	return rc ? rc : watch_pass(&run->watch, (unsigned int)did, busy, type, body);
 }
 
@@ -331,9 +331,9 @@ static int run_phase(struct run *run, uint64_t ios, uint64_t duration, struct lo
 	int rc = 0;
 
 	run->watch.heard = rxfer_now(); /* its answer, just now */
-	direct_begin(run->load, ios, duration, out);
-	while (!rc && !direct_finished(run->load))
-		rc = one_pass(run, direct_waits(run->load), &type, &body);
+	load_begin(run->load, ios, duration, out);
+	while (!rc && !load_finished(run->load))
+		rc = one_pass(run, load_waits(run->load), &type, &body);
 	/* In mid-run there is nothing good that the server could have to say. */
 	return rc == 1 ? control_bad_news(run->control, type, body) : rc;
 }
@@ -462,7 +462,7 @@ static int drive(struct run *run)
 		rc = sync_with_server(run, MSG_STOP, MSG_RESULT, &body);
 	if (rc)
 		return rc;
-	direct_count(run->load);
+	load_count(run->load);
 	rc = take_result(run, body);
 	json_decref(body);
 	return rc;
@@ -488,7 +488,7 @@ static void clean_up(struct run *run)
 	close_all(run);
 	free(run->conns);
 	free(run->messages);
-	direct_free(run->load);
+	load_free(run->load);
 	sink_free(run->sink);
 	exposed_drop(&run->exposed);
 	rxfer_dev_close(run->dev);

@@ -31,7 +31,7 @@ struct served {
 	struct rxfer_conn **conns;
 	uint64_t nconns;
 	struct sink *sink;
-	struct direct *load;	     /* --bidir, else NULL */
+	struct load *load;	     /* --bidir, else NULL */
 	struct load_result measured; /* --bidir: by us */
 	struct moved moved;	     /* by the client, as it says */
 	bool cut_short;		     /* it was interrupted */
@@ -234,7 +234,7 @@ static int answer_stop(struct served *s)
  * own load, if there is one, is done. */
 static bool may_answer(const struct served *s)
 {
-	return sink_caught_up(s->sink, s->messages) && (!s->load || direct_finished(s->load));
+	return sink_caught_up(s->sink, s->messages) && (!s->load || load_finished(s->load));
 }
 
 static int answer(struct served *s, enum message asked)
@@ -249,9 +249,9 @@ static void begin_load(struct served *s)
 
 	s->begun = true;
 	if (timed)
-		direct_begin(s->load, s->cfg.iters, s->cfg.duration_ns, &s->measured);
+		load_begin(s->load, s->cfg.iters, s->cfg.duration_ns, &s->measured);
 	else
-		direct_begin(s->load, s->cfg.warmup, 0, NULL);
+		load_begin(s->load, s->cfg.warmup, 0, NULL);
 }
 
 /* For the log. An older client does not say it, and no run fails for that. */
@@ -282,7 +282,7 @@ static int told(struct served *s, enum message type, json_t *body, enum message 
 	if (!rc && s->load)
 		rc = control_uint(body, "cut_short", &cut_short);
 	if (cut_short)
-		direct_stop(s->load);
+		load_stop(s->load);
 	if (!rc)
 		note_moved(s, type, body);
 	json_decref(body);
@@ -306,7 +306,7 @@ static int rest(struct served *s, int did)
 	if (only_listens(s))
 		poll(&p, 1, nap_ms(s));
 	else if (s->load)
-		return direct_rest(s->load, did);
+		return load_rest(s->load, did);
 	else if (s->watch.sleep)
 		return watch_sleep(&s->watch, s->conns, (unsigned int)s->nconns);
 	return 0;
@@ -323,7 +323,7 @@ static void note_cpu(struct served *s, int did)
 
 static int work(struct served *s)
 {
-	return s->load ? direct_pass(s->load) : sink_pass(s->sink);
+	return s->load ? load_pass(s->load) : sink_pass(s->sink);
 }
 
 static int serve(struct served *s)
@@ -349,8 +349,8 @@ static int serve(struct served *s)
 		rc = rest(s, did);
 		if (rc)
 			return rc;
-		rc = watch_pass(&s->watch, (unsigned int)did, s->load && direct_waits(s->load),
-				&type, &body);
+		rc = watch_pass(&s->watch, (unsigned int)did, s->load && load_waits(s->load), &type,
+				&body);
 		if (rc == 1)
 			rc = told(s, type, body, &asked);
 		if (rc)
@@ -378,7 +378,7 @@ static void clean_up(struct served *s)
 {
 	for (uint64_t i = 0; i < s->nconns; i++)
 		rxfer_conn_close(s->conns[i]);
-	direct_free(s->load);
+	load_free(s->load);
 	sink_free(s->sink);
 	rxfer_listener_close(s->listener);
 	exposed_drop(&s->exposed);

@@ -9,11 +9,11 @@
 #include "env.h"
 
 /* A stand-in for the load of direct mode, of which messages_to_json() asks this alone. */
-struct direct {
+struct load {
 	const uint64_t *messages;
 };
 
-uint64_t direct_messages(const struct direct *d, unsigned int qp)
+uint64_t load_messages(const struct load *d, unsigned int qp)
 {
 	return d->messages[qp];
 }
@@ -237,7 +237,7 @@ static void messages_travel(void **state)
 {
 	static uint64_t sent[16384], got[16384];
 	static const uint64_t qps[] = {1, 2, 100, 16384};
-	struct direct d = {sent};
+	struct load d = {sent};
 
 	(void)state;
 	for (size_t i = 0; i < 16384; i++)
