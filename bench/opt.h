@@ -76,6 +76,9 @@ enum opt_kind {
 	OPT_HELP,   /* takes no value: sets opts.want_help and ends the parsing */
 };
 
+/* 64 TiB: half of what a process can address. */
+#define MEMORY_MAX (1ULL << 46)
+
 /* "all" in a sweep stands for all names, unless that is a name of its own (--signal all). */
 enum opt_flags {
 	OPT_SWEEP = 1,	   /* takes a comma list; runs are the cross product */

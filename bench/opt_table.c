@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * THE table of options, and the table of rules between them.
+ * THE table of options. The rules between them: opt_rules.c.
  *
  * The order of the rows is the order of --help, of the CSV's `opts` field and of the runs of a
  * sweep: the last swept row varies fastest. So --op, --size and --frags come first (the slowest),
@@ -26,8 +26,7 @@
 #define SEC  (1000 * MS)
 #define HOUR (3600 * SEC)
 
-#define DEVICE_MAX 63	       /* bytes of a device's name in verbs, without the NUL */
-#define MEMORY_MAX (GIB << 16) /* 64 TiB: half of what a process can address */
+#define DEVICE_MAX 63 /* bytes of a device's name in verbs, without the NUL */
 
 static const char *const mode_names[] = {"direct", NULL};
 static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
@@ -272,102 +271,3 @@ const struct opt_alias opt_aliases[] = {
 	{'e', "poll", "event", NULL, "--poll event"},
 };
 const unsigned int opt_aliases_count = sizeof(opt_aliases) / sizeof(opt_aliases[0]);
-
-/* The rules between options: true where the settings contradict each other. */
-
-static bool more_frags_than_bytes(const struct cfg *c)
-{
-	return c->frags > c->size;
-}
-
-static bool endless(const struct cfg *c)
-{
-	return !c->iters && !c->duration_ns;
-}
-
-static bool too_much_memory(const struct cfg *c)
-{
-	uint64_t gaps, one, per_qp, all;
-
-	return __builtin_mul_overflow(c->frags - 1, c->frag_gap, &gaps) ||
-	       __builtin_add_overflow(c->size, gaps, &one) ||
-	       __builtin_add_overflow(one, c->misalign, &one) ||
-	       __builtin_mul_overflow(one, c->depth, &per_qp) ||
-	       __builtin_mul_overflow(per_qp, c->qps, &all) || all > MEMORY_MAX;
-}
-
-/* The K-th WR since the last signalled one would never find a free entry. */
-static bool signals_too_rarely(const struct cfg *c)
-{
-	const struct rxfer_sig_ops *ops;
-	uint32_t k;
-
-	return c->sq_depth && !rxfer_sig_parse(c->signal, &ops, &k) && k > c->sq_depth;
-}
-
-static bool sleeps_over_starts(const struct cfg *c)
-{
-	return c->rate && c->poll == POLL_EVENT;
-}
-
-static bool read_that_carries(const struct cfg *c)
-{
-	return c->inline_max && c->op == OP_READ;
-}
-
-#define RULE_OPTIONS 5
-
-static const struct rule {
-	bool (*broken)(const struct cfg *c);
-	const char *options[RULE_OPTIONS + 1];
-	const char *why;
-} rules[] = {
-	{more_frags_than_bytes,
-	 {"frags", "size"},
-	 "each fragment needs a byte; take fewer fragments or a larger size"},
-	{endless, {"iters", "duration"}, "nothing would end the run; give one of them"},
-	{too_much_memory,
-	 {"size", "frags", "frag-gap", "depth", "qps"},
-	 "together above 64 TiB of memory; make one smaller"},
-	{signals_too_rarely,
-	 {"signal", "sq-depth"},
-	 "K is larger than the send queue; take a smaller K or a deeper queue"},
-	{sleeps_over_starts,
-	 {"rate", "poll"},
-	 "who sleeps misses the moments that I/Os are due; poll busy or yield"},
-	{read_that_carries,
-	 {"inline", "op"},
-	 "a READ fetches bytes, it carries none; leave out one of them"},
-};
-
-static const struct opt *row(const char *name)
-{
-	const struct opt *o = opt_table;
-
-	while (strcmp(o->name, name))
-		o++;
-	return o;
-}
-
-static int rule_error(const struct rule *r, const struct cfg *c, char *why, unsigned int size)
-{
-	char text[CFG_TEXT];
-	unsigned int i;
-
-	text_error(why, size, "contradiction:");
-	for (i = 0; r->options[i]; i++)
-		text_add(why, size, "%s --%s %s", i ? "," : "", r->options[i],
-			 cfg_text(c, row(r->options[i]), text, sizeof(text)));
-	text_add(why, size, ": %s", r->why);
-	return -EINVAL;
-}
-
-int cfg_check(const struct cfg *c, char *why, unsigned int size)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (rules[i].broken(c))
-			return rule_error(&rules[i], c, why, size);
-	return 0;
-}
