@@ -13,11 +13,13 @@
 #include <stdio.h>
 #include "nearest.h"
 
-enum cfg_mode { MODE_DIRECT };
+enum cfg_mode { MODE_DIRECT, MODE_RPC };
 enum cfg_op { OP_READ, OP_WRITE, OP_WRITE_IMM, OP_SEND };
 enum cfg_mem { MEM_ANON, MEM_THP, MEM_HUGETLB };
 enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
 enum cfg_post { POST_CHAIN, POST_SINGLE };
+enum cfg_reply { REPLY_SEND, REPLY_IMM };
+enum cfg_defer { DEFER_SLOT, DEFER_RECV };
 enum cfg_timing { TIMING_OFF, TIMING_IO, TIMING_PHASES };
 
 #define CFG_TEXT 256
@@ -27,24 +29,27 @@ enum cfg_timing { TIMING_OFF, TIMING_IO, TIMING_PHASES };
  * whole invocation (--output, --help, HOST) is in struct opts only.
  */
 struct cfg {
-	char device[CFG_TEXT];	 /* -d; empty: the only, or first active one */
-	char format[CFG_TEXT];	 /* a report's name: what stdout gets */
-	char strategy[CFG_TEXT]; /* a registration strategy's name */
-	char signal[CFG_TEXT];	 /* half, every:64, ... */
-	char cpu[CFG_TEXT];	 /* place.h; empty: as topo_pin() does */
-	char numa[CFG_TEXT];	 /* likewise; empty: wherever it is touched first */
-	char bind[CFG_TEXT];	 /* server: the control listener's address; empty: every one */
+	char device[CFG_TEXT];	      /* -d; empty: the only, or first active one */
+	char format[CFG_TEXT];	      /* a report's name: what stdout gets */
+	char strategy[CFG_TEXT];      /* a registration strategy's name */
+	char signal[CFG_TEXT];	      /* half, every:64, ... */
+	char peer_strategy[CFG_TEXT]; /* rpc: the server's */
+	char peer_signal[CFG_TEXT];   /* likewise */
+	char cpu[CFG_TEXT];	      /* place.h; empty: as topo_pin() does */
+	char numa[CFG_TEXT];	      /* likewise; empty: wherever it is touched first */
+	char bind[CFG_TEXT];	      /* server: the control listener's address; empty: every one */
 	uint64_t port;
 	uint64_t mode; /* enum cfg_mode */
 	uint64_t op;   /* enum cfg_op */
 	uint64_t poll; /* enum cfg_poll */
 	uint64_t mem;  /* enum cfg_mem */
-	uint64_t size; /* bytes of an I/O */
+	uint64_t size; /* bytes of an I/O; rpc: 0 for request and reply alone */
 	uint64_t frags;
-	uint64_t frag_gap; /* bytes between fragments */
-	uint64_t misalign; /* bytes from a page's begin to a buffer's */
-	uint64_t depth;	   /* I/Os in flight per QP */
-	uint64_t sq_depth; /* SQEs; 0: 2 * N * depth + 1, or what the device can */
+	uint64_t frag_gap;	/* bytes between fragments */
+	uint64_t misalign;	/* bytes from a page's begin to a buffer's */
+	uint64_t depth;		/* I/Os in flight per QP */
+	uint64_t sq_depth;	/* SQEs; 0: 2 * N * depth + 1, or what the device can */
+	uint64_t peer_sq_depth; /* rpc: likewise, the server's */
 	uint64_t qps;
 	uint64_t iters;	      /* per QP; 0: not limited by count (plan_make() knows when) */
 	uint64_t duration_ns; /* 0: not limited by time; with both, whichever comes first */
@@ -52,15 +57,19 @@ struct cfg {
 	uint64_t rate;	      /* I/Os per second over all QPs; 0: closed loop */
 	uint64_t timeout_ns;  /* without progress */
 	uint64_t rnr_retry;
-	uint64_t inline_max;   /* bytes that a WR may carry; 0: none do */
-	uint64_t max_sge;      /* of a WR; 0: as many as the device takes */
-	uint64_t post;	       /* enum cfg_post */
-	uint64_t timing;       /* enum cfg_timing */
-	bool bidir;	       /* the server issues too */
-	uint64_t rd_atomic;    /* READs in flight per QP; 0: as many as both devices can */
-	uint64_t sl;	       /* service level; 0: the path's own */
-	uint64_t max_sessions; /* server: at once; 0: no limit */
-	uint64_t max_memory;   /* server: bytes of all runs together; 0: as the machine has */
+	uint64_t inline_max; /* bytes that a WR may carry; 0: none do */
+	uint64_t max_sge;    /* of a WR; 0: as many as the device takes */
+	uint64_t post;	     /* enum cfg_post */
+	uint64_t revoke;     /* enum rxfer_revoke; rpc: how the peer's keys are taken back */
+	uint64_t reply;	     /* enum cfg_reply; rpc: what carries it */
+	uint64_t defer;	     /* enum cfg_defer; rpc: what waits for the proof that a SEND is done */
+	uint64_t inline_threshold; /* rpc: I/Os of up to so many bytes are inside the messages */
+	uint64_t timing;	   /* enum cfg_timing */
+	bool bidir;		   /* the server issues too */
+	uint64_t rd_atomic;	   /* READs in flight per QP; 0: as many as both devices can */
+	uint64_t sl;		   /* service level; 0: the path's own */
+	uint64_t max_sessions;	   /* server: at once; 0: no limit */
+	uint64_t max_memory;	   /* server: bytes of all runs together; 0: as the machine has */
 	bool verify;
 	bool debug; /* trace what the ends tell each other */
 };
@@ -86,6 +95,7 @@ enum opt_flags {
 	OPT_RUN = 4,	   /* belongs to a run, so to `opts`; else it is about files and peers */
 	OPT_MULTI = 8,	   /* may be repeated, every text counts; in struct opts only */
 	OPT_PERFTEST = 16, /* its letter is perftest's and means there what it means here */
+	OPT_RPC = 32,	   /* outside rpc mode nothing but its default */
 };
 
 /* opt.offset of what struct cfg does not hold. */
@@ -108,7 +118,7 @@ enum opt_commands {
  * @min, @max: numbers, sizes, times; 0 is legal besides where it is the default
  * @def:      default as text; NULL: empty or 0
  * @names:    OPT_ENUM: NULL-terminated
- * @list:     OPT_NAME: the i-th name, NULL behind the last
+ * @list:     OPT_NAME, OPT_ENUM without @names: the i-th name, NULL behind the last
  * @suffix:   OPT_NAME: what follows the i-th name, "" or ":K"; NULL: nothing ever
  * @check:    OPT_NAME, OPT_TEXT: 0, or -EINVAL and the reason, without option and value; a name
  * that is not in the list comes here too, and is unknown where the answer is 0

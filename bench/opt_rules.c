@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "opt.h"
+#include "rpc_msg.h"
 #include "rxfer.h"
 #include "sig.h"
 
@@ -10,7 +11,7 @@
 
 static bool more_frags_than_bytes(const struct cfg *c)
 {
-	return c->frags > c->size;
+	return c->frags > (c->size ? c->size : 1);
 }
 
 static bool endless(const struct cfg *c)
@@ -30,12 +31,22 @@ static bool too_much_memory(const struct cfg *c)
 }
 
 /* The K-th WR since the last signalled one would never find a free entry. */
-static bool signals_too_rarely(const struct cfg *c)
+static bool too_rarely(const char *signal, uint64_t sq_depth)
 {
 	const struct rxfer_sig_ops *ops;
 	uint32_t k;
 
-	return c->sq_depth && !rxfer_sig_parse(c->signal, &ops, &k) && k > c->sq_depth;
+	return sq_depth && !rxfer_sig_parse(signal, &ops, &k) && k > sq_depth;
+}
+
+static bool signals_too_rarely(const struct cfg *c)
+{
+	return too_rarely(c->signal, c->sq_depth);
+}
+
+static bool peer_signals_too_rarely(const struct cfg *c)
+{
+	return too_rarely(c->peer_signal, c->peer_sq_depth);
 }
 
 static bool sleeps_over_starts(const struct cfg *c)
@@ -43,9 +54,46 @@ static bool sleeps_over_starts(const struct cfg *c)
 	return c->rate && c->poll == POLL_EVENT;
 }
 
+/* In rpc mode it is for the messages. */
 static bool read_that_carries(const struct cfg *c)
 {
-	return c->inline_max && c->op == OP_READ;
+	return c->mode == MODE_DIRECT && c->inline_max && c->op == OP_READ;
+}
+
+static bool nothing_to_move(const struct cfg *c)
+{
+	return c->mode == MODE_DIRECT && !c->size;
+}
+
+static bool rpc_both_ways(const struct cfg *c)
+{
+	return c->mode == MODE_RPC && c->bidir;
+}
+
+static bool rpc_write_imm(const struct cfg *c)
+{
+	return c->mode == MODE_RPC && c->op == OP_WRITE_IMM;
+}
+
+static bool rpc_too_many_segments(const struct cfg *c)
+{
+	return c->mode == MODE_RPC && (c->op == OP_READ || c->op == OP_WRITE) &&
+	       c->frags > RPC_SEGS_MAX;
+}
+
+static bool imm_without_write(const struct cfg *c)
+{
+	return c->reply == REPLY_IMM && c->op != OP_WRITE;
+}
+
+static bool imm_without_bytes(const struct cfg *c)
+{
+	return c->reply == REPLY_IMM && !c->size;
+}
+
+static bool imm_inside_message(const struct cfg *c)
+{
+	return c->reply == REPLY_IMM && c->size <= c->inline_threshold;
 }
 
 #define RULE_OPTIONS 5
@@ -71,6 +119,31 @@ static const struct rule {
 	{read_that_carries,
 	 {"inline", "op"},
 	 "a READ fetches bytes, it carries none; leave out one of them"},
+	{peer_signals_too_rarely,
+	 {"peer-signal", "peer-sq-depth"},
+	 "K is larger than the send queue; take a smaller K or a deeper queue"},
+	{nothing_to_move,
+	 {"size", "mode"},
+	 "there is no I/O without bytes in direct mode; take a larger size or --mode rpc"},
+	{rpc_both_ways,
+	 {"mode", "bidir"},
+	 "in rpc mode the client asks and the server answers; leave out one of them"},
+	{rpc_write_imm,
+	 {"mode", "op"},
+	 "in rpc mode immediate data is a way to reply; take --op write --reply imm"},
+	{rpc_too_many_segments,
+	 {"mode", "op", "frags"},
+	 "a request names at most 256 segments; take fewer fragments or --op send"},
+	{imm_without_write,
+	 {"reply", "op"},
+	 "it is the last WRITE that carries the reply; take --op write or leave out --reply"},
+	{imm_without_bytes,
+	 {"reply", "size"},
+	 "without bytes there is no WRITE to carry the reply; take a larger size or leave out "
+	 "--reply"},
+	{imm_inside_message,
+	 {"reply", "size", "inline-threshold"},
+	 "such an I/O has no WRITE to carry the reply; take a larger size or a lower threshold"},
 };
 
 static const struct opt *row(const char *name)
@@ -95,10 +168,36 @@ static int rule_error(const struct rule *r, const struct cfg *c, char *why, unsi
 	return -EINVAL;
 }
 
+/* The first option that only rpc mode has and that is not at its default; NULL: none. */
+static const struct opt *rpc_option(const struct cfg *c)
+{
+	char text[CFG_TEXT];
+	const struct opt *o;
+
+	for (o = opt_table; o < opt_table + opt_table_count; o++)
+		if ((o->flags & OPT_RPC) &&
+		    strcmp(cfg_text(c, o, text, sizeof(text)), o->def ? o->def : "0"))
+			return o;
+	return NULL;
+}
+
+static int rpc_option_error(const struct opt *o, const struct cfg *c, char *why, unsigned int size)
+{
+	const struct rule r = {
+		.options = {o->name, "mode"},
+		.why = "only rpc mode has it; take --mode rpc or leave it out",
+	};
+
+	return rule_error(&r, c, why, size);
+}
+
 int cfg_check(const struct cfg *c, char *why, unsigned int size)
 {
+	const struct opt *o = c->mode == MODE_RPC ? NULL : rpc_option(c);
 	size_t i;
 
+	if (o)
+		return rpc_option_error(o, c, why, size);
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken(c))
 			return rule_error(&rules[i], c, why, size);

@@ -3,9 +3,9 @@
  * THE table of options. The rules between them: opt_rules.c.
  *
  * The order of the rows is the order of --help, of the CSV's `opts` field and of the runs of a
- * sweep: the last swept row varies fastest. So --op, --size and --frags come first (the slowest),
- * and --strategy is the last of the swept ones, with --signal before it: what is to be compared
- * stands together.
+ * sweep: the last swept row varies fastest. So --mode, --op, --size and --frags come first (the
+ * slowest), and --strategy is the last of the swept ones, with --signal before it: what is to be
+ * compared stands together.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -28,11 +28,13 @@
 
 #define DEVICE_MAX 63 /* bytes of a device's name in verbs, without the NUL */
 
-static const char *const mode_names[] = {"direct", NULL};
+static const char *const mode_names[] = {"direct", "rpc", NULL};
 static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
 static const char *const mem_names[] = {"anon", "thp", "hugetlb", NULL};
 static const char *const poll_names[] = {"busy", "yield", "event", NULL};
 static const char *const post_names[] = {"chain", "single", NULL};
+static const char *const reply_names[] = {"send", "imm", NULL};
+static const char *const defer_names[] = {"slot", "recv", NULL};
 static const char *const timing_names[] = {"off", "io", "phases", NULL};
 
 static const char *signal_name(unsigned int i)
@@ -88,11 +90,9 @@ static int signal_check(const char *text, char *why, unsigned int size)
 	if (rc == -EINVAL)
 		return wrong_k(text, why, size);
 	if (is_inferred(text))
-		return text_error(
-			why, size,
-			"it takes an I/O's SQEs back at the peer's reply, and direct mode "
-			"has no reply; it belongs to --mode rpc, which this version does "
-			"not have yet; take io or half");
+		return text_error(why, size,
+				  "it takes an I/O's SQEs back at the peer's reply, which is not "
+				  "supported by this version; take io or half");
 	if (colon && colon[1] == '0')
 		return text_error(why, size, "K begins with a 0; leave it out");
 	return 0;
@@ -179,12 +179,12 @@ const struct opt opt_table[] = {
 	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
 	{ "port", 'p', OPT_NUMBER, AT(port), OPT_PERFTEST, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
 	  .arg = "PORT", .help = "TCP port of the control connection" },
-	{ "mode", 0, OPT_ENUM, AT(mode), SHARED, RUNS, .def = "direct", .names = mode_names,
-	  .arg = "MODE", .help = "load pattern" },
+	{ "mode", 0, OPT_ENUM, AT(mode), OPT_SWEEP | SHARED, RUNS, .def = "direct", .names = mode_names,
+	  .arg = "MODE", .help = "who moves the bytes: the client, or the server at its request" },
 	{ "op", 0, OPT_ENUM, AT(op), OPT_SWEEP | SHARED, RUNS, .def = "read", .names = op_names,
 	  .arg = "OP", .help = "what one I/O is" },
-	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 2 * GIB, "64k",
-	  .arg = "BYTES", .help = "bytes of one I/O" },
+	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 2 * GIB, "64k",
+	  .arg = "BYTES", .help = "bytes of one I/O (0: request and reply alone, in rpc mode only)" },
 	{ "frags", 0, OPT_NUMBER, AT(frags), OPT_SWEEP | SHARED, RUNS, 1, 1024, "1",
 	  .arg = "N", .help = "fragments that the memory of one I/O is in" },
 	{ "frag-gap", 0, OPT_SIZE, AT(frag_gap), OPT_SWEEP | SHARED, RUNS, 0, GIB, "4k",
@@ -197,10 +197,20 @@ const struct opt opt_table[] = {
 	  .arg = "N", .help = "fragments that a work request gathers at most (0: the device's limit)" },
 	{ "post", 0, OPT_ENUM, AT(post), OPT_SWEEP | SHARED, RUNS, .def = "chain", .names = post_names,
 	  .arg = "HOW", .help = "work requests of an I/O: in one chain, or each by a call of its own" },
+	{ "inline-threshold", 0, OPT_SIZE, AT(inline_threshold), OPT_SWEEP | SHARED | OPT_RPC, RUNS, 0, 64 * KIB, .def = NULL,
+	  .arg = "BYTES", .help = "rpc read, write: I/Os of up to so many bytes travel inside request or reply "
+				  "and not by RDMA; not verbs' inline data, which is --inline (0: none do)" },
+	{ "reply", 0, OPT_ENUM, AT(reply), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "send", .names = reply_names,
+	  .arg = "HOW", .help = "rpc write: the reply is a SEND, or immediate data of the last WRITE" },
+	{ "defer", 0, OPT_ENUM, AT(defer), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "slot", .names = defer_names,
+	  .arg = "WHAT", .help = "rpc: what waits until the request's SEND is proven done: reuse of the slot "
+				 "alone, or the I/O's completion, too" },
 	{ "depth", 't', OPT_NUMBER, AT(depth), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 65536, "16",
 	  .arg = "N", .help = "I/Os in flight per QP" },
 	{ "sq-depth", 0, OPT_NUMBER, AT(sq_depth), OPT_SWEEP | SHARED, RUNS, 0, MIB, .def = NULL,
 	  .arg = "N", .help = "send queue entries per QP (0: 2*N*depth+1, N = those of one I/O)" },
+	{ "peer-sq-depth", 0, OPT_NUMBER, AT(peer_sq_depth), OPT_SWEEP | SHARED | OPT_RPC, RUNS, 0, MIB, .def = NULL,
+	  .arg = "N", .help = "rpc: send queue entries per QP of the server (0: as many as it needs)" },
 	{ "qps", 'q', OPT_NUMBER, AT(qps), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 1, 16384, "1",
 	  .arg = "N", .help = "queue pairs" },
 	{ "rd-atomic", 0, OPT_NUMBER, AT(rd_atomic), OPT_SWEEP | SHARED, RUNS, 0, 255, .def = NULL,
@@ -218,6 +228,14 @@ const struct opt opt_table[] = {
 	  .help = "both ends issue, on the same QPs" },
 	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .names = mem_names,
 	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
+	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "auto", .list = rxfer_revoke_name,
+	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again" },
+	{ "peer-signal", 0, OPT_NAME, AT(peer_signal), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "half",
+	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
+	  .arg = "POLICY", .help = "rpc: which work requests of the server ask for a completion" },
+	{ "peer-strategy", 0, OPT_NAME, AT(peer_strategy), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "global",
+	  .list = rxfer_strategy_name,
+	  .arg = "NAME", .help = "rpc: how the server registers its own memory" },
 	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },

@@ -16,7 +16,7 @@ struct plan {
  * plan_make() - every combination of the swept options, each checked by cfg_check(). The last swept
  * row of the option table varies fastest, the first one slowest. The table is ordered for that:
  * strategy, then signal are the fastest, so that the rows that one wants to compare are neighbours;
- * op, size, frags are the slowest.
+ * mode, op, size, frags are the slowest.
  *
  * Where an I/O count and a time are both not given, the default count holds; with --duration alone
  * a run is not limited by count (iters = 0). This is the one place that knows.

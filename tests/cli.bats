@@ -141,7 +141,9 @@ usage_error() {
 
 @test "sizes that are none: 0, 2^63, 2^64, more" {
 	local value
-	for value in 0 9223372036854775808 18446744073709551616 18446744073709551617 99999999999999999999999 8g 4096g 99999999999g; do
+	bench loopback --mode direct --size 0
+	usage_error '--size 0' '--mode direct' 'take a larger size or --mode rpc'
+	for value in 9223372036854775808 18446744073709551616 18446744073709551617 99999999999999999999999 8g 4096g 99999999999g; do
 		bench loopback --size "$value"
 		usage_error '--size' "$value" 'say'
 	done
@@ -171,7 +173,7 @@ usage_error() {
 	bench loopback --signal half:3
 	usage_error 'half:3' 'say just half'
 	bench loopback --signal inferred
-	usage_error '--signal inferred' 'direct mode has no reply' '--mode rpc'
+	usage_error '--signal inferred' 'not supported by this version' 'take io or half'
 	bench loopback --poll bussy
 	usage_error 'did you mean busy'
 	bench loopback --format cvs

@@ -6,6 +6,7 @@
 
 #include "prop.h"
 #include "opt.h"
+#include "rxfer.h"
 
 #define LINE 1024
 
@@ -47,6 +48,19 @@ static const struct {
 	{"sq-depth", "0", "0", 0},
 	{"op", "send", "send", OP_SEND},
 	{"poll", "event", "event", POLL_EVENT},
+	{"size", "0", "0", 0},
+	{"mode", "direct", "direct", MODE_DIRECT},
+	{"mode", "rpc", "rpc", MODE_RPC},
+	{"revoke", "none", "none", RXFER_REVOKE_NONE},
+	{"revoke", "sync", "sync", RXFER_REVOKE_SYNC},
+	{"revoke", "async", "async", RXFER_REVOKE_ASYNC},
+	{"revoke", "remote", "remote", RXFER_REVOKE_REMOTE},
+	{"revoke", "lazy", "lazy", RXFER_REVOKE_LAZY},
+	{"revoke", "auto", "auto", RXFER_REVOKE_AUTO},
+	{"reply", "imm", "imm", REPLY_IMM},
+	{"defer", "recv", "recv", DEFER_RECV},
+	{"inline-threshold", "65536", "64k", 65536},
+	{"peer-sq-depth", "0", "0", 0},
 };
 
 static void *member(struct cfg *c, const struct opt *o)
@@ -118,17 +132,36 @@ static void test_defaults(void **state)
 	assert_string_equal(c.format, "table");
 	assert_string_equal(c.signal, "half");
 	assert_string_equal(c.device, "");
+	assert_int_equal(c.revoke, RXFER_REVOKE_AUTO);
+	assert_string_equal(c.peer_strategy, "global");
+	assert_string_equal(c.peer_signal, "half");
+	assert_int_equal(c.peer_sq_depth, 0);
+	assert_int_equal(c.reply, REPLY_SEND);
+	assert_int_equal(c.defer, DEFER_SLOT);
+	assert_int_equal(c.inline_threshold, 0);
 	assert_false(c.verify);
 	cfg_print(&c, 0, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(cfg_check(&c, text, sizeof(text)), 0);
 }
 
-static const char *const wire[] = {
-	"duration", "frag-gap", "mode",	  "op",	       "size",	    "frags",	"depth",
-	"qps",	    "verify",	"poll",	  "timeout",   "rnr-retry", "strategy", "signal",
-	"sq-depth", "iters",	"warmup", "misalign",  "inline",    "max-sge",	"post",
-	"rate",	    "bidir",	"timing", "rd-atomic", "sl",	    "mem"};
+static const char *const wire[] = {"duration",	    "frag-gap",
+				   "mode",	    "op",
+				   "size",	    "frags",
+				   "depth",	    "qps",
+				   "verify",	    "poll",
+				   "timeout",	    "rnr-retry",
+				   "strategy",	    "signal",
+				   "sq-depth",	    "iters",
+				   "warmup",	    "misalign",
+				   "inline",	    "max-sge",
+				   "post",	    "rate",
+				   "bidir",	    "timing",
+				   "rd-atomic",	    "sl",
+				   "mem",	    "revoke",
+				   "peer-strategy", "peer-signal",
+				   "peer-sq-depth", "reply",
+				   "defer",	    "inline-threshold"};
 
 static bool is_wire(const char *name)
 {
@@ -316,6 +349,12 @@ static void test_print(void **state)
 	memset(c.cpu, '1', CFG_TEXT - 1);
 	strcpy(c.numa, "1023");
 	strcpy(c.signal, "every:1073741824");
+	strcpy(c.peer_signal, c.signal);
+	strcpy(c.peer_strategy, "multi-wr");
+	c.mode = MODE_RPC;
+	c.revoke = RXFER_REVOKE_REMOTE;
+	c.reply = REPLY_IMM;
+	c.defer = DEFER_RECV;
 	cfg_print(&c, 0, text, sizeof(text));
 	assert_true(strlen(text) < 900);
 }
@@ -357,7 +396,106 @@ static const struct {
 	 "K or a deeper queue"},
 	{{"signal", "every:16", "sq-depth", "16"}, NULL},
 	{{"signal", "every:17"}, NULL},
+	{{"mode", "direct", "op", "read", "inline", "64"},
+	 "contradiction: --inline 64, --op read: a READ fetches bytes, it carries none; leave out "
+	 "one of them"},
+	{{"mode", "rpc", "op", "read", "inline", "64"}, NULL}, /* for the messages */
+	/* rpc mode and what it does not have */
+	{{"mode", "rpc"}, NULL},
+	{{"mode", "rpc", "bidir", "yes"},
+	 "contradiction: --mode rpc, --bidir yes: in rpc mode the client asks and the server "
+	 "answers; leave out one of them"},
+	{{"mode", "direct", "bidir", "yes"}, NULL},
+	{{"mode", "rpc", "op", "write-imm"},
+	 "contradiction: --mode rpc, --op write-imm: in rpc mode immediate data is a way to reply; "
+	 "take --op write --reply imm"},
+	{{"mode", "direct", "op", "write-imm"}, NULL},
+	{{"mode", "rpc", "op", "read", "frags", "257"},
+	 "contradiction: --mode rpc, --op read, --frags 257: a request names at most 256 segments; "
+	 "take fewer fragments or --op send"},
+	{{"mode", "rpc", "op", "write", "frags", "257"},
+	 "contradiction: --mode rpc, --op write, --frags 257: a request names at most 256 segments; "
+	 "take fewer fragments or --op send"},
+	{{"mode", "rpc", "op", "write", "frags", "256"}, NULL},
+	{{"mode", "rpc", "op", "send", "frags", "257"}, NULL},
+	{{"mode", "direct", "op", "read", "frags", "257"}, NULL},
+	/* no bytes */
+	{{"mode", "direct", "size", "0"},
+	 "contradiction: --size 0, --mode direct: there is no I/O without bytes in direct mode; "
+	 "take a larger size or --mode rpc"},
+	{{"mode", "rpc", "size", "0"}, NULL},
+	{{"mode", "rpc", "size", "0", "frags", "2"},
+	 "contradiction: --frags 2, --size 0: each fragment needs a byte; take fewer fragments or "
+	 "a larger size"},
+	/* how to reply */
+	{{"mode", "rpc", "op", "write", "reply", "imm"}, NULL},
+	{{"mode", "rpc", "op", "read", "reply", "imm"},
+	 "contradiction: --reply imm, --op read: it is the last WRITE that carries the reply; take "
+	 "--op write or leave out --reply"},
+	{{"mode", "rpc", "op", "send", "reply", "imm"},
+	 "contradiction: --reply imm, --op send: it is the last WRITE that carries the reply; take "
+	 "--op write or leave out --reply"},
+	{{"mode", "rpc", "op", "write", "reply", "imm", "size", "0"},
+	 "contradiction: --reply imm, --size 0: without bytes there is no WRITE to carry the reply; "
+	 "take a larger size or leave out --reply"},
+	{{"mode", "rpc", "op", "write", "reply", "imm", "size", "4k", "inline-threshold", "4k"},
+	 "contradiction: --reply imm, --size 4k, --inline-threshold 4k: such an I/O has no WRITE to "
+	 "carry the reply; take a larger size or a lower threshold"},
+	{{"mode", "rpc", "op", "write", "reply", "imm", "size", "4097", "inline-threshold", "4k"},
+	 NULL},
+	/* the peer's queue */
+	{{"mode", "rpc", "peer-signal", "every:17", "peer-sq-depth", "16"},
+	 "contradiction: --peer-signal every:17, --peer-sq-depth 16: K is larger than the send "
+	 "queue; take a smaller K or a deeper queue"},
+	{{"mode", "rpc", "peer-signal", "every:16", "peer-sq-depth", "16"}, NULL},
+	{{"mode", "rpc", "peer-signal", "every:17", "sq-depth", "16"}, NULL},
 };
+
+static const struct {
+	const char *name, *value, *def;
+} rpc_only[] = {
+	{"revoke", "sync", "auto"},	 {"peer-strategy", "per-io", "global"},
+	{"peer-signal", "io", "half"},	 {"peer-sq-depth", "64", "0"},
+	{"reply", "imm", "send"},	 {"defer", "recv", "slot"},
+	{"inline-threshold", "4k", "0"},
+};
+
+static void set_all(struct cfg *c, const char *mode, const char *name, const char *value)
+{
+	char why[LINE];
+
+	cfg_init(c);
+	assert_int_equal(cfg_set(c, "mode", mode, why, sizeof(why)), 0);
+	assert_int_equal(cfg_set(c, "op", "write", why, sizeof(why)), 0);
+	assert_int_equal(cfg_set(c, name, value, why, sizeof(why)), 0);
+}
+
+/* What only rpc mode has is taken there, and outside it where it is the default. */
+static void test_rpc_only(void **state)
+{
+	char why[LINE], expected[LINE];
+	unsigned int i, marked = 0;
+	struct cfg c;
+
+	(void)state;
+	for (i = 0; i < opt_table_count; i++)
+		marked += !!(opt_table[i].flags & OPT_RPC);
+	assert_int_equal(marked, sizeof(rpc_only) / sizeof(rpc_only[0]));
+	for (i = 0; i < marked; i++) {
+		assert_true(row(rpc_only[i].name)->flags & OPT_RPC);
+		set_all(&c, "rpc", rpc_only[i].name, rpc_only[i].value);
+		assert_int_equal(cfg_check(&c, why, sizeof(why)), 0);
+		set_all(&c, "direct", rpc_only[i].name, rpc_only[i].def);
+		assert_int_equal(cfg_check(&c, why, sizeof(why)), 0);
+		set_all(&c, "direct", rpc_only[i].name, rpc_only[i].value);
+		assert_int_equal(cfg_check(&c, why, sizeof(why)), -EINVAL);
+		snprintf(expected, sizeof(expected),
+			 "contradiction: --%s %s, --mode direct: only rpc mode has it; take "
+			 "--mode rpc or leave it out",
+			 rpc_only[i].name, rpc_only[i].value);
+		assert_string_equal(why, expected);
+	}
+}
 
 static void test_rules(void **state)
 {
@@ -408,7 +546,7 @@ int main(void)
 		cmocka_unit_test(test_values),	   cmocka_unit_test(test_cfg_set_refuses),
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print_tells_apart),
 		cmocka_unit_test(test_print),	   cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_nearest),	   cmocka_unit_test(test_rpc_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,11 @@ static void test_all(void **state)
 	assert_true(i > 1);
 	assert_prints(CMD_LOOPBACK, "--strategy all", expected);
 	assert_prints(CMD_LOOPBACK, "--op all", "--op read,write,write-imm,send");
+	assert_prints(CMD_LOOPBACK, "--mode all --revoke all --reply all --defer all",
+		      "--mode direct,rpc --reply send,imm --defer slot,recv "
+		      "--revoke none,sync,async,remote,lazy,auto");
+	assert_prints(CMD_LOOPBACK, "--peer-signal all,half,every:7 --peer-strategy global,per-io",
+		      "--peer-signal all,half,every:7 --peer-strategy global,per-io");
 	assert_prints(CMD_LOOPBACK, "--signal all,every:7", "--signal all,every:7"); /* a policy */
 	assert_refused(CMD_LOOPBACK, "--poll all",				     /* not swept */
 		       "--poll all: unknown; say one of busy, yield, event");
@@ -259,13 +264,12 @@ static const struct {
 	{CMD_LOOPBACK, "-s k", "--size k: not a size; say bytes like 4096, 4k, 1m"},
 	{CMD_LOOPBACK, "-s 4iB", "--size 4iB: not a size; say bytes like 4096, 4k, 1m"},
 	{CMD_LOOPBACK, "-s 1.5k", "--size 1.5k: not a size; say bytes like 4096, 4k, 1m"},
-	{CMD_LOOPBACK, "-s 0", "--size 0: below the smallest; say 1..2g"},
-	{CMD_LOOPBACK, "-s 2147483649", "--size 2147483649: above the largest; say 1..2g"},
+	{CMD_LOOPBACK, "-s 2147483649", "--size 2147483649: above the largest; say 0..2g"},
 	{CMD_LOOPBACK, "-s 9223372036854775809",
-	 "--size 9223372036854775809: above the largest; say 1..2g"},
+	 "--size 9223372036854775809: above the largest; say 0..2g"},
 	{CMD_LOOPBACK, "-s 18446744073709551617",
-	 "--size 18446744073709551617: above the largest; say 1..2g"},
-	{CMD_LOOPBACK, "-s 17179869184g", "--size 17179869184g: above the largest; say 1..2g"},
+	 "--size 18446744073709551617: above the largest; say 0..2g"},
+	{CMD_LOOPBACK, "-s 17179869184g", "--size 17179869184g: above the largest; say 0..2g"},
 	{CMD_LOOPBACK, "-t -4", "--depth -4: negative; say 1..65536"},
 	{CMD_LOOPBACK, "-t 65537", "--depth 65537: above the largest; say 1..65536"},
 	{CMD_LOOPBACK, "-q 16385", "--qps 16385: above the largest; say 1..16384"},
@@ -325,7 +329,19 @@ static const struct {
 	{CMD_LOOPBACK, "--signal half:2",
 	 "--signal half:2: only \"every\" takes a K, like every:64; say just half"},
 	{CMD_LOOPBACK, "--signal io,inferred",
-	 "--signal inferred: it takes an I/O's SQEs back at the peer's reply, and direct mode has no reply; it belongs to --mode rpc, which this version does not have yet; take io or half"},
+	 "--signal inferred: it takes an I/O's SQEs back at the peer's reply, which is not supported by this version; take io or half"},
+	{CMD_LOOPBACK, "--peer-signal inferred",
+	 "--peer-signal inferred: it takes an I/O's SQEs back at the peer's reply, which is not supported by this version; take io or half"},
+	{CMD_LOOPBACK, "--peer-signal every:0",
+	 "--peer-signal every:0: K is 0, so no work request would ask for a completion; take 1 (each of them) or more"},
+	{CMD_LOOPBACK, "--revoke asink",
+	 "--revoke asink: unknown; did you mean async? Say one of none, sync, async, remote, lazy, auto, all"},
+	{CMD_LOOPBACK, "--mode rcp",
+	 "--mode rcp: unknown; did you mean rpc? Say one of direct, rpc, all"},
+	{CMD_LOOPBACK, "--inline-threshold 65537",
+	 "--inline-threshold 65537: above the largest; say 0..64k"},
+	{CMD_SERVER, "--peer-sq-depth 9",
+	 "--peer-sq-depth belongs to client and loopback, not to server; see rxfer-bench server --help"},
 	{CMD_LOOPBACK, "--signal infer",
 	 "--signal infer: unknown; say one of all, io, every:K, half"},
 	/* aliases */
@@ -436,6 +452,14 @@ static void test_too_many_values(void **state)
 	assert_string_equal(error, "--size: more than 1000 values; shorten the list");
 }
 
+/* "      --inline-threshold BYTES,...": too long for its column, what it is stands below. */
+static bool names_alone(const char *line)
+{
+	const char *arg = strchr(line + 6, ' ');
+
+	return strlen(line) > 26 && line[6] == '-' && arg && !strchr(arg + 1, ' ');
+}
+
 /* Every option of the command has its line, in one column, and no other option has. */
 static void check_help(unsigned int command)
 {
@@ -466,7 +490,7 @@ static void check_help(unsigned int command)
 	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
 		assert_true(strlen(line) <= 96);
 		assert_int_not_equal(line[strlen(line) - 1], ' ');
-		if (line[0] == ' ')
+		if (line[0] == ' ' && !names_alone(line))
 			assert_true(line[26] == ' ' && line[27] != ' ');
 	}
 	free(text);

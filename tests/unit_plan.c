@@ -202,6 +202,38 @@ static void test_contradictions(void **state)
 				      "the run; give one of them");
 }
 
+/* One list crosses the modes; what only one of them has cannot be in a sweep over both. */
+static void test_modes(void **state)
+{
+	static const char *const modes[] = {"op=write size=4k", "op=write size=8k",
+					    "mode=rpc op=write size=4k",
+					    "mode=rpc op=write size=8k"};
+	static const char *const revokes[] = {
+		"mode=rpc revoke=sync peer-strategy=per-io signal=io",
+		"mode=rpc revoke=sync peer-strategy=per-io",
+		"mode=rpc revoke=sync signal=io",
+		"mode=rpc revoke=sync",
+		"mode=rpc peer-strategy=per-io signal=io",
+		"mode=rpc peer-strategy=per-io",
+		"mode=rpc signal=io",
+		"mode=rpc",
+	};
+
+	(void)state;
+	assert_plan("--mode direct,rpc --op write -s 4k,8k", 4, modes);
+	assert_plan("--mode rpc --signal io,half --peer-strategy per-io,global --revoke sync,auto",
+		    8, revokes);
+	assert_refused("--mode rpc,direct --revoke auto,sync",
+		       "contradiction: --revoke sync, --mode direct: only rpc mode has it; take "
+		       "--mode rpc or leave it out");
+	assert_refused("--mode rpc --op write,read --reply imm",
+		       "contradiction: --reply imm, --op read: it is the last WRITE that carries "
+		       "the reply; take --op write or leave out --reply");
+	assert_refused("-s 4k,0 --mode direct",
+		       "contradiction: --size 0, --mode direct: there is no I/O without bytes in "
+		       "direct mode; take a larger size or --mode rpc");
+}
+
 static void add_list(char *text, const char *option, unsigned int n)
 {
 	unsigned int i;
@@ -256,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_what_ends_a_run),
 		cmocka_unit_test(test_other_options_reach_every_run),
 		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_far_too_many),
 	};

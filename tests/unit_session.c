@@ -78,13 +78,19 @@ static void random_value(struct prop *p, const struct opt *o, void *to)
 		*(bool *)to = prop_chance(p, 50);
 	else if (o->kind == OPT_ENUM)
 		*(uint64_t *)to = prop_range(p, 0, names - 1);
-	else if (!strcmp(o->name, "signal"))
+	else if (o->suffix)
 		random_signal(p, to);
 	else if (o->kind == OPT_NAME)
 		snprintf(to, CFG_TEXT, "%s", opt_name(o, prop_range(p, 0, names - 1)));
 	else
 		*(uint64_t *)to =
 			o->min + (prop_next(p) >> prop_range(p, 0, 63)) % (span + 1 ? span + 1 : 1);
+}
+
+/* What only rpc mode has would be refused in another; the row of --mode comes before it. */
+static bool has_option(const struct cfg *c, const struct opt *o)
+{
+	return (o->flags & OPT_WIRE) && (!(o->flags & OPT_RPC) || c->mode == MODE_RPC);
 }
 
 /* Any wire option at any value. Of those that only the client has, the defaults. */
@@ -101,7 +107,7 @@ static void random_settings_travel(void **state)
 		prop_start(&p, first + i);
 		cfg_init(&cfg);
 		for (unsigned int k = 0; k < opt_table_count; k++)
-			if ((opt_table[k].flags & OPT_WIRE) && prop_chance(&p, 70))
+			if (has_option(&cfg, &opt_table[k]) && prop_chance(&p, 70))
 				random_value(&p, &opt_table[k], (char *)&cfg + opt_table[k].offset);
 		if (cfg_check(&cfg, why, sizeof(why)))
 			continue;
