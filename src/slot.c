@@ -13,8 +13,7 @@
  * - Its SEND is proven by a completion, its own or a later one of the queue. The reply is no proof:
  *   the request came, but the acknowledgement may be lost, and the NIC then sends again, out of a
  *   buffer that holds the next request by now. (drivers/nvme/host/rdma.c counts both since
- *   4af7f7ff92a4, iSER signals every SEND again since 433dc0efd1e0; the ring of silent SENDs below
- *   is as rpcrdma_sendctx_put_locked() has it.)
+ *   4af7f7ff92a4, iSER signals every SEND again since 433dc0efd1e0.)
  * - Its keys are revoked, proven by a completion or by the peer's SEND_WITH_INV. Posted is not
  *   revoked. (frwr_unmap_async() lets the completion of the last LOCAL_INV complete the request.)
  * - Its RECV is posted again, or the next reply meets an empty queue. All RECVs of a queue are
@@ -25,9 +24,9 @@
  *   anonymous, so this is looked at when the slot is handed out, and they are reserved with the
  *   same stroke: none is set aside for a slot that nobody wants.
  *
- * These come in any order, as send and receive queue are polled on their own: a reply may well be
- * seen before the completion of the SEND that it answers. Each slot has a word of what is missing,
- * and leaves when it is zero.
+ * These come in any order: a reply may well be seen before the completion of the SEND that it
+ * answers, even where one CQ serves both queues, and a silent SEND is proven later still, by
+ * somebody else's completion. Each slot has a word of what is missing, and leaves when it is zero.
  *
  * That the I/O is complete, its memory its owner's again, is another event than that the slot is
  * available. If the peer could write, the I/O is not complete before the key is revoked (sync): its
@@ -36,10 +35,17 @@
  * choice is to hold the completion back until the proofs are there; then they are waited for, must
  * be asked for by a signal, and cost latency.
  *
- * Which completion proves which slot? The queue is strongly ordered (sq.c), so SENDs and revokes
- * lie in a ring in posting order, and a completion proves a piece from its old end. A slot has at
- * most one SEND and one revoke in there. No event walks slots: the pools are lists through them,
- * and each entry of the ring is visited once.
+ * Which completion proves which slot is not decided here. The engine has one ring of all I/Os in
+ * posting order, hands up those that a completion has proven (poll.c), and the caller tells the
+ * slot: a SEND done is rxfer_slot_proven(), a revoke done rxfer_slot_revoked(). A second ring would
+ * be a second opinion. (rpcrdma_sendctx_put_locked() keeps one for silent SENDs alone.) Nor is it
+ * guarded here that a key is revoked once: that is the ledger's (ledger.c).
+ *
+ * Likewise the credits: they are reserved here with the slot, and spent by the post, which leaves
+ * in `held` what the slot's later WRs, its revoke, may still need. Once reply and revoke are there
+ * the I/O posts nothing any more, and what is held goes back, though the slot may not yet.
+ *
+ * No event walks slots: the pools are lists through them.
  *
  * Why a slot is not there: if one is available, credits are missing. Else the oldest that is being
  * recycled names the cause; of several that it misses, first the key, whose proof comes last (the
@@ -103,23 +109,17 @@ static uint32_t completes_by(enum rxfer_slot_completes completes)
 int rxfer_slots_init(struct rxfer_slots *slots, struct rxfer_sq *sq, uint32_t n, uint32_t need,
 		     enum rxfer_slot_completes completes)
 {
-	uint32_t i, size = 2;
+	uint32_t i;
 
 	*slots = (struct rxfer_slots){.sq = sq, .n = n, .need = need};
 	if (n == 0 || n > MAX_SLOTS || need == 0)
 		return -EINVAL;
 	if ((uint64_t)need + sq->reserved > sq->depth)
 		return -EMSGSIZE;
-	while (size < 2 * n)
-		size *= 2;
 
-	slots->pending = calloc(size, sizeof(*slots->pending));
 	slots->slot = calloc(n, sizeof(*slots->slot));
-	if (!slots->pending || !slots->slot) {
-		rxfer_slots_free(slots);
+	if (!slots->slot)
 		return -ENOMEM;
-	}
-	slots->mask = size - 1;
 	slots->completes = completes_by(completes);
 	for (i = 0; i < n; i++) {
 		slots->slot[i].index = i;
@@ -130,9 +130,7 @@ int rxfer_slots_init(struct rxfer_slots *slots, struct rxfer_sq *sq, uint32_t n,
 
 void rxfer_slots_free(struct rxfer_slots *slots)
 {
-	free(slots->pending);
 	free(slots->slot);
-	slots->pending = NULL;
 	slots->slot = NULL;
 }
 
@@ -186,7 +184,6 @@ struct rxfer_slot *rxfer_slot_get(struct rxfer_slots *slots, uint64_t now,
 	move(slots, slot, RXFER_SLOT_IN_USE);
 	slot->held = slots->need;
 	slot->missing = RXFER_SLOT_MISSES_SEND;
-	slot->revoking = false;
 	return slot;
 }
 
@@ -202,47 +199,13 @@ int rxfer_slot_put(struct rxfer_slots *slots, struct rxfer_slot *slot)
 	return RXFER_SLOT_FREED;
 }
 
-int rxfer_slot_commit(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t actual,
-		      uint32_t keep, uint32_t *first_seq)
-{
-	int err = rxfer_sq_commit(slots->sq, slot->held, actual, keep, first_seq);
-
-	if (!err)
-		slot->held = keep;
-	return err;
-}
-
 /* ---- what happens to a slot ---- */
 
-/*
- * A WR in the queue, behind all that are pending. The ring has room for two of each slot, which is
- * not used again before both are out.
- */
-static int pend(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq, uint32_t proves)
+int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, bool exposes)
 {
-	const struct rxfer_sq *sq = slots->sq;
-	struct rxfer_slot_pending *next = &slots->pending[slots->head & slots->mask];
-	uint32_t newest = slots->pending[(slots->head - 1) & slots->mask].seq;
-
-	if (seq - sq->tail >= rxfer_sq_posted(sq))
-		return -ERANGE;
-	if (slots->head != slots->tail && (int32_t)(seq - newest) <= 0)
-		return -ERANGE;
-
-	*next = (struct rxfer_slot_pending){.slot = slot, .seq = seq, .proves = proves};
-	slots->head++;
-	return 0;
-}
-
-int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq, bool exposes)
-{
-	int err;
-
+	(void)slots;
 	if (slot->missing != RXFER_SLOT_MISSES_SEND)
 		return -EALREADY;
-	err = pend(slots, slot, seq, RXFER_SLOT_MISSES_PROOF);
-	if (err)
-		return err;
 
 	slot->missing = RXFER_SLOT_MISSES_REPLY | RXFER_SLOT_MISSES_PROOF | RXFER_SLOT_MISSES_RECV;
 	if (exposes)
@@ -273,58 +236,33 @@ static int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t 
 	return events;
 }
 
+/* Something that may happen when nothing of @first is missing any more, and once. */
+static int happened(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit,
+		    uint32_t first)
+{
+	if (slot->missing & first)
+		return -EPROTO;
+	return slot->missing & bit ? arrived(slots, slot, bit) : -EALREADY;
+}
+
+int rxfer_slot_proven(struct rxfer_slots *slots, struct rxfer_slot *slot)
+{
+	return happened(slots, slot, RXFER_SLOT_MISSES_PROOF, RXFER_SLOT_MISSES_SEND);
+}
+
 int rxfer_slot_replied(struct rxfer_slots *slots, struct rxfer_slot *slot)
 {
-	if (slot->missing & RXFER_SLOT_MISSES_SEND)
-		return -EPROTO;
-	if (!(slot->missing & RXFER_SLOT_MISSES_REPLY))
-		return -EALREADY;
-	return arrived(slots, slot, RXFER_SLOT_MISSES_REPLY);
-}
-
-/* One proven revoke for each key given away: a second one would hit whoever has the key by then. */
-static int may_revoke(const struct rxfer_slot *slot)
-{
-	if (slot->missing & (RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY))
-		return -EPROTO;
-	return !(slot->missing & RXFER_SLOT_MISSES_REVOKE) || slot->revoking ? -EALREADY : 0;
-}
-
-int rxfer_slot_revoking(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq)
-{
-	int err = may_revoke(slot);
-
-	if (!err)
-		err = pend(slots, slot, seq, RXFER_SLOT_MISSES_REVOKE);
-	if (!err)
-		slot->revoking = true;
-	return err;
+	return happened(slots, slot, RXFER_SLOT_MISSES_REPLY, RXFER_SLOT_MISSES_SEND);
 }
 
 int rxfer_slot_revoked(struct rxfer_slots *slots, struct rxfer_slot *slot)
 {
-	int err = may_revoke(slot);
-
-	return err ? err : arrived(slots, slot, RXFER_SLOT_MISSES_REVOKE);
+	return happened(slots, slot, RXFER_SLOT_MISSES_REVOKE,
+			RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY);
 }
 
 int rxfer_slot_recv_posted(struct rxfer_slots *slots, struct rxfer_slot *slot)
 {
-	if (slot->missing & (RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY))
-		return -EPROTO;
-	if (!(slot->missing & RXFER_SLOT_MISSES_RECV))
-		return -EALREADY;
-	return arrived(slots, slot, RXFER_SLOT_MISSES_RECV);
-}
-
-struct rxfer_slot *rxfer_slots_proven(struct rxfer_slots *slots, int *events)
-{
-	const struct rxfer_slot_pending *pending = &slots->pending[slots->tail & slots->mask];
-
-	if (slots->tail == slots->head || (int32_t)(pending->seq - slots->sq->tail) >= 0)
-		return NULL;
-
-	slots->tail++;
-	*events = arrived(slots, pending->slot, pending->proves);
-	return pending->slot;
+	return happened(slots, slot, RXFER_SLOT_MISSES_RECV,
+			RXFER_SLOT_MISSES_SEND | RXFER_SLOT_MISSES_REPLY);
 }

@@ -44,10 +44,10 @@ enum rxfer_slot_completes {
  * struct rxfer_slot - one I/O's place.
  * @prev, @next: neighbours in its pool
  * @index:       0..n-1, for the caller's own arrays
- * @held:        credits that it holds reserved
+ * @held:        credits that it still has reserved: who posts for it spends them and says what is
+ * left
  * @missing:     RXFER_SLOT_MISSES_*
  * @pool:        where it is
- * @revoking:    the revoke was posted; it must not be posted again
  */
 struct rxfer_slot {
 	struct rxfer_slot *prev;
@@ -56,7 +56,6 @@ struct rxfer_slot {
 	uint32_t held;
 	uint32_t missing;
 	enum rxfer_slot_pool pool;
-	bool revoking;
 };
 
 /* A pool, oldest first. */
@@ -66,22 +65,14 @@ struct rxfer_slot_list {
 	uint32_t n;
 };
 
-/* A WR that a completion will prove: what it does for which slot. */
-struct rxfer_slot_pending {
-	struct rxfer_slot *slot;
-	uint32_t seq;
-	uint32_t proves; /* RXFER_SLOT_MISSES_* */
-};
-
 /**
  * struct rxfer_slots - the slots of one connection. Belongs to one thread.
- * @sq:        the connection's account, the caller's
+ * @sq:        the connection's account, the caller's: credits are reserved and released here, and
+ *             spent by who posts
  * @slot, @n:  all of them
  * @need:      N: credits that a slot is handed out with
  * @completes: RXFER_SLOT_MISSES_*: what an I/O needs to be complete
  * @list:      the pools
- * @pending:   SENDs and revokes not proven yet, in posting order: a ring; @mask its size less 1,
- *             @head where the next goes and @tail the oldest (they wrap)
  * @waits:     for each cause: in how many waits it was met, and for how long (the caller's ns)
  * @waiting:   a slot was wanted and there was none
  * @met:       causes met in this wait, bits; @cause the latest, @since when
@@ -93,10 +84,6 @@ struct rxfer_slots {
 	uint32_t need;
 	uint32_t completes;
 	struct rxfer_slot_list list[3];
-	struct rxfer_slot_pending *pending;
-	uint32_t mask;
-	uint32_t head;
-	uint32_t tail;
 	struct rxfer_sq_waits waits[RXFER_SLOT_CAUSES];
 	bool waiting;
 	uint32_t met;
@@ -138,21 +125,12 @@ void rxfer_slots_stop_waiting(struct rxfer_slots *slots, uint64_t now);
 int rxfer_slot_put(struct rxfer_slots *slots, struct rxfer_slot *slot);
 
 /**
- * rxfer_slot_commit() - spend the slot's credits on @actual WRs, immediately before their post.
- * @keep: stay reserved for its later WRs
- * @first_seq: out: as rxfer_sq_commit()
- * Returns 0; -EOVERFLOW (nothing changes) as rxfer_sq_commit() where the slot has not so many.
- */
-int rxfer_slot_commit(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t actual,
-		      uint32_t keep, uint32_t *first_seq);
-
-/**
- * rxfer_slot_sent() - the request was posted: its SEND is WR @seq.
+ * rxfer_slot_sent() - the request was posted, out of the slot's credits.
  * @exposes: it gave away a key that must be revoked before the slot is used again
- * Tell at once after the post, in posting order. Returns 0; -EALREADY where the slot's request was
- * posted or it is available; -ERANGE where @seq is not in the queue or not behind the latest told.
+ * Tell at once after the post. Returns 0; -EALREADY (nothing changes) where the slot's request was
+ * posted or it is available.
  */
-int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq, bool exposes);
+int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, bool exposes);
 
 /*
  * What happens to a slot. Each returns RXFER_SLOT_COMPLETE and RXFER_SLOT_FREED, whichever it led
@@ -160,30 +138,21 @@ int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t
  * happen; -EPROTO where something else must come first; -EOVERFLOW where the slot's credits are not
  * in the account any more.
  *
+ * rxfer_slot_proven() - its SEND is done, proven by a completion. Before or after the reply.
+ *
  * rxfer_slot_replied() - the reply was received. It proves that the peer has a RECV for the next
  * request (who replies has re-posted it), and nothing about the SEND.
  *
- * rxfer_slot_revoking() - the WRs that revoke its keys were posted, the last is @seq: what proves
- * it proves the revoke. After the reply. Also -ERANGE, as rxfer_slot_sent().
- *
- * rxfer_slot_revoked() - its keys are known to be revoked without such WRs: by the peer's
- * SEND_WITH_INV, or by a call that returned. After the reply.
+ * rxfer_slot_revoked() - its keys are proven revoked: by the completion of the WRs that do it (that
+ * they are posted is not enough), by the peer's SEND_WITH_INV, or by a call that returned. After
+ * the reply.
  *
  * rxfer_slot_recv_posted() - a RECV is posted again in place of the one that its reply took.
  */
+int rxfer_slot_proven(struct rxfer_slots *slots, struct rxfer_slot *slot);
 int rxfer_slot_replied(struct rxfer_slots *slots, struct rxfer_slot *slot);
-int rxfer_slot_revoking(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t seq);
 int rxfer_slot_revoked(struct rxfer_slots *slots, struct rxfer_slot *slot);
 int rxfer_slot_recv_posted(struct rxfer_slots *slots, struct rxfer_slot *slot);
-
-/**
- * rxfer_slots_proven() - the next slot whose SEND or revoke the account has proven.
- * @events: out: RXFER_SLOT_COMPLETE, RXFER_SLOT_FREED, or -EOVERFLOW, as above
- * Call after each rxfer_sq_complete(), again and again until it returns NULL; a slot may come up
- * twice, for its SEND and for its revoke. What is proven is what is behind the account's tail: the
- * caller cannot claim more.
- */
-struct rxfer_slot *rxfer_slots_proven(struct rxfer_slots *slots, int *events);
 
 /** rxfer_slots_count() - slots in @pool. */
 static inline uint32_t rxfer_slots_count(const struct rxfer_slots *slots, enum rxfer_slot_pool pool)

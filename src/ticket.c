@@ -7,10 +7,10 @@
  * in three ways, and each has been met in practice:
  *
  * - Half-way. An I/O that has its data and no entry for the reply waits, and holds what others need
- *   to get on. Where WRITEs and reply are one chain this is a dead-lock at once: credits of WRITEs
- *   come back by the completion of the reply, which is not posted. So an I/O asks once, for all
- *   that it needs, reply included, before its first READ or WRITE. (nvmet takes 1 + n_rdma off
- *   sq_wr_avail before the READ.)
+ *   to get on. Where WRITEs are silent this is a dead-lock at once: their credits come back by the
+ *   completion of the reply, which is not posted. So an I/O asks once, for all that it needs, reply
+ *   included, before its first READ or WRITE. (nvmet takes 1 + n_rdma off sq_wr_avail before the
+ *   READ.)
  * - Starvation. An I/O that needs many credits looks for them while small ones, always content with
  *   what is left, take each that comes back. So it is first come, first served, and nobody
  *   overtakes, even where credits are free that would do for somebody behind. This costs a little
@@ -23,10 +23,11 @@
  * Rounds. An I/O of n READs or WRITEs has the reply's credit from the start to the end, and what
  * the queue has beside it, the chunk, is the most in one round. It takes as few rounds as that
  * allows, of about equal size, as the smaller a round is, the sooner it fits; none is empty. Two
- * rounds never fit at once, so each begins when credits of the former are back. In between the I/O
- * stays at the head: those behind it wait until its last round is granted. At most one I/O is thus
- * between rounds, it holds one credit, and whoever holds others got all that they need before it.
- * They end, their credits come back, and its next round is granted: no dead-lock. Were a second I/O
+ * rounds never fit at once, so the next is granted when the former is posted and enough credits are
+ * back: by its completion, or because it took fewer WRs than it might. In between the I/O stays at
+ * the head: those behind it wait until its last round is granted. At most one I/O is thus between
+ * rounds, it holds one credit, and whoever holds others got all that they need before it. They end,
+ * their credits come back, and its next round is granted: no dead-lock. Were a second I/O
  * let in between, each would hold what the other's round needs.
  *
  * Credits come back as for everybody, by completions (sq.c): those of READs by that of the last
@@ -34,8 +35,10 @@
  * rounds, by one that the signalling rules ask for. For those rules, N is the most that is asked
  * for at once, a chunk and the reply; without the reply in it a silent queue may stand still.
  *
- * What was granted is spent by rxfer_ticket_commit(): the reply's credit for the reply alone, and
- * the reply behind all else alone.
+ * What was granted is held by the ticket and spent by the engine's post, right after
+ * rxfer_ticket_spend() said what to keep: a round leaves the reply's credit, the reply nothing.
+ * Thus the account has one spender, and only the post knows how many WRs it is in the end: what a
+ * round did not need is free at once.
  */
 #include "ticket.h"
 
@@ -72,6 +75,13 @@ static bool is_new(const struct rxfer_ticket *ticket)
 	return ticket->held == 0;
 }
 
+/* What it waits for. */
+static struct rxfer_sq_waits *waits_of(struct rxfer_tickets *tickets,
+				       const struct rxfer_ticket *ticket)
+{
+	return is_new(ticket) ? &tickets->started : &tickets->rounds;
+}
+
 static bool grant(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket)
 {
 	uint32_t wrs = next_round(ticket);
@@ -86,12 +96,11 @@ static bool grant(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket)
 	return true;
 }
 
-static void enqueue(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, uint64_t now,
-		    struct rxfer_sq_waits *waits)
+static void enqueue(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, uint64_t now)
 {
 	ticket->next = NULL;
 	ticket->since = now;
-	waits->count++;
+	waits_of(tickets, ticket)->count++;
 	*(tickets->first ? &tickets->last->next : &tickets->first) = ticket;
 	tickets->last = ticket;
 }
@@ -108,10 +117,8 @@ int rxfer_ticket_take(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket
 
 	*ticket = (struct rxfer_ticket){.left = n, .rounds = rxfer_tickets_rounds(tickets, n)};
 	granted = !tickets->first && grant(tickets, ticket);
-	if (!granted)
-		enqueue(tickets, ticket, now, &tickets->started);
-	else if (ticket->rounds)
-		enqueue(tickets, ticket, now, &tickets->rounds);
+	if (ticket->rounds)
+		enqueue(tickets, ticket, now);
 	return granted;
 }
 
@@ -122,7 +129,7 @@ struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t 
 
 	if (!ticket)
 		return NULL;
-	waits = is_new(ticket) ? &tickets->started : &tickets->rounds;
+	waits = waits_of(tickets, ticket);
 	if (!grant(tickets, ticket))
 		return NULL;
 
@@ -135,21 +142,14 @@ struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t 
 	return ticket;
 }
 
-int rxfer_ticket_commit(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, uint32_t n,
-			bool reply, uint32_t *first_seq)
+int rxfer_ticket_spend(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, bool reply)
 {
-	uint32_t actual = n + reply;
-	int err;
-
-	if (n > ticket->wrs || (reply && (n < ticket->wrs || !rxfer_ticket_is_last(ticket))))
-		return -EPROTO;
-	if (actual > ticket->held)
-		return -EOVERFLOW;
-	err = rxfer_sq_commit(tickets->sq, ticket->held, actual, ticket->held - actual, first_seq);
-	if (err)
-		return err;
-
-	ticket->wrs -= n;
-	ticket->held -= actual;
-	return 0;
+	(void)tickets;
+	if (!reply) {
+		if (!ticket->wrs)
+			return -EPROTO;
+		ticket->wrs = 0;
+		return 1;
+	}
+	return ticket->wrs || ticket->rounds || !ticket->held ? -EPROTO : 0;
 }

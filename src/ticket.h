@@ -16,7 +16,8 @@
  * @left:   READs and WRITEs of rounds that were not granted yet
  * @rounds: how many such rounds
  * @wrs:    READs and WRITEs that were granted and are to be posted now
- * @held:   credits that it holds reserved: for @wrs, and 1 for the reply
+ * @held:   credits that it holds reserved: for @wrs, and 1 for the reply. Who posts for it spends
+ *          them and leaves here what rxfer_ticket_spend() says.
  * @since:  when it began to wait, by the caller's clock
  */
 struct rxfer_ticket {
@@ -30,7 +31,7 @@ struct rxfer_ticket {
 
 /**
  * struct rxfer_tickets - the queue of one connection. Belongs to one thread.
- * @sq:     the connection's account, the caller's
+ * @sq:     the connection's account, the caller's: credits are reserved here, spent by who posts
  * @first, @last: who waits, oldest first
  * @most:   the most READs and WRITEs of an I/O
  * @chunk:  the most in one round
@@ -82,17 +83,17 @@ int rxfer_ticket_take(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket
 struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t now);
 
 /**
- * rxfer_ticket_commit() - spend credits of @ticket, immediately before the post.
- * @n:     READs and WRITEs that are about to be posted, at most @ticket->wrs
- * @reply: the reply is posted behind them. After that the ticket is free to be taken again.
- * @first_seq: out: as rxfer_sq_commit()
- * Returns 0; and else nothing changes: -EPROTO where @n is above what was granted, or READs and
- * WRITEs are left that the reply may not leave out; -EOVERFLOW as rxfer_sq_commit().
+ * rxfer_ticket_spend() - may this be posted now? Immediately before the post, which spends
+ * @ticket->held and sets it to what is returned here.
+ * @reply: false: the round that was granted, all of it. It may take fewer WRs than @ticket->wrs;
+ *         the other credits are then free at once. true: the reply. Once it is posted the ticket is
+ *         free to be taken again.
+ * Returns the credits to keep: 1, or 0 for the reply. -EPROTO, and nothing changes, where no round
+ * is granted, or the reply would leave out READs and WRITEs or was posted.
  */
-int rxfer_ticket_commit(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, uint32_t n,
-			bool reply, uint32_t *first_seq);
+int rxfer_ticket_spend(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, bool reply);
 
-/** rxfer_ticket_is_last() - is its last round granted? If so, the reply goes behind @wrs. */
+/** rxfer_ticket_is_last() - is its last round granted? If so, the reply goes behind it. */
 static inline bool rxfer_ticket_is_last(const struct rxfer_ticket *ticket)
 {
 	return ticket->rounds == 0;

@@ -6,7 +6,7 @@
 
 static bool send_proven(const struct rpc_sim *s, const struct rpc_io *io)
 {
-	return s->client.returned > io->send;
+	return s->client.handed > io->send;
 }
 
 bool rpc_truly_in_use(const struct rpc_sim *s, const struct rpc_io *io)
@@ -69,22 +69,18 @@ static void begin_io(struct rpc_sim *s, struct rxfer_slot *slot)
 {
 	struct rpc_io *io = &s->io[slot->index];
 	bool must = s->c.completes == RXFER_SLOT_AT_PROOF;
-	uint32_t wrs = rpc_up_to(s, 1, s->c.submit), keep, first = 0;
+	struct rpc_op op = {WR_REG, WR_SEND, rpc_up_to(s, 1, s->c.submit) - 1, slot->index, must};
 
 	rpc_expect(s, !rpc_truly_in_use(s, io));
-	*io = (struct rpc_io){
-		.handed = true, .recv = true, .revoke = RPC_NEVER, .epoch = io->epoch};
+	*io = (struct rpc_io){.handed = true, .recv = true, .revoke = RPC_NEVER};
 	io->n = rpc_up_to(s, 0, s->c.most);
 	if (io->n)
 		io->revoker = s->c.later ? (enum rpc_revoker)rpc_up_to(s, BY_PEER, BY_WRS)
 					 : (enum rpc_revoker)prop_range(s->p, BY_PEER, BY_CALL);
 	io->live = io->revoker != NOBODY;
-	keep = io->revoker != NOBODY ? s->c.later : 0;
-	if (!rpc_expect(s, rxfer_slot_commit(&s->slots, slot, wrs, keep, &first) == 0))
-		return;
-	io->send = rpc_chain(s, &s->client, first, wrs - 1, WR_REG, WR_SEND, slot->index,
-			     &io->epoch, must);
-	rpc_expect(s, rxfer_slot_sent(&s->slots, slot, (uint32_t)io->send, io->live) == 0);
+	io->send = rpc_post_held(s, &s->client, &op, &slot->held,
+				 io->revoker != NOBODY ? s->c.later : 0);
+	rpc_expect(s, rxfer_slot_sent(&s->slots, slot, io->live) == 0);
 	s->started++;
 }
 
@@ -118,52 +114,56 @@ bool rpc_client_execute(struct rpc_sim *s)
 	return rpc_queue_execute(s, &s->client);
 }
 
-bool rpc_client_poll(struct rpc_sim *s)
-{
-	struct rxfer_slot *slot;
-	int events = 0;
-	uint32_t i;
-
-	if (!rpc_queue_poll(s, &s->client))
-		return false;
-	for (i = 0; i < s->c.slots; i++) {
-		if (s->client.returned > s->io[i].revoke && s->io[i].revoke != RPC_NEVER)
-			s->io[i].live = false;
-	}
-	while ((slot = rxfer_slots_proven(&s->slots, &events)))
-		led_to(s, &s->io[slot->index], events);
-	return true;
-}
-
 static void peer_revoked(struct rpc_sim *s, struct rpc_io *io, struct rxfer_slot *slot)
 {
 	io->live = false;
 	led_to(s, io, rxfer_slot_revoked(&s->slots, slot));
 }
 
-bool rpc_client_reply(struct rpc_sim *s)
+static void reply_came(struct rpc_sim *s, struct rpc_io *io, struct rxfer_slot *slot)
 {
-	struct rxfer_slot *slot;
-	struct rpc_io *io;
-	uint32_t i;
-
-	if (!rpc_inbox_take(&s->replies, &i))
-		return false;
-	slot = &s->slots.slot[i];
-	io = &s->io[i];
 	rpc_expect(s, io->handed && !io->replied);
 	io->replied = true;
 	io->recv = false;
 	io->recv_due = true;
-	if (s->broken == RPC_REPLY_PROVES_SEND)
-		slot->missing &= ~RXFER_SLOT_MISSES_PROOF;
 	led_to(s, io, rxfer_slot_replied(&s->slots, slot));
+	if (s->broken == RPC_REPLY_PROVES_SEND && slot->missing & RXFER_SLOT_MISSES_PROOF)
+		led_to(s, io, rxfer_slot_proven(&s->slots, slot));
 	if (s->broken == RPC_RECV_FORGOTTEN)
 		led_to(s, io, rxfer_slot_recv_posted(&s->slots, slot));
 	if (io->revoker == BY_PEER)
 		peer_revoked(s, io, slot);
 	else
 		io->revoke_due = io->live;
+}
+
+/* Left out: proof that was told before it came is not told again. */
+static void done(struct rpc_sim *s, const struct rpc_done *done)
+{
+	struct rxfer_slot *slot = &s->slots.slot[done->who];
+	struct rpc_io *io = &s->io[done->who];
+
+	if (done->kind == WR_RECV)
+		reply_came(s, io, slot);
+	else if (done->kind == WR_SEND && (s->broken != RPC_REPLY_PROVES_SEND || !io->replied))
+		led_to(s, io, rxfer_slot_proven(&s->slots, slot));
+	else if (done->kind == WR_INV && s->broken != RPC_POSTED_IS_REVOKED)
+		led_to(s, io, rxfer_slot_revoked(&s->slots, slot));
+}
+
+bool rpc_client_poll(struct rpc_sim *s)
+{
+	struct rpc_done some[RPC_MAX_DONE];
+	uint32_t i, n;
+
+	if (!rpc_queue_poll(s, &s->client, some, &n))
+		return false;
+	for (i = 0; i < s->c.slots; i++) {
+		if (s->client.handed > s->io[i].revoke && s->io[i].revoke != RPC_NEVER)
+			s->io[i].live = false;
+	}
+	for (i = 0; i < n; i++)
+		done(s, &some[i]);
 	return true;
 }
 
@@ -184,16 +184,12 @@ static struct rxfer_slot *some_slot(struct rpc_sim *s, bool revoke)
 
 static void revoke_by_wrs(struct rpc_sim *s, struct rpc_io *io, struct rxfer_slot *slot)
 {
-	uint32_t first = 0, wrs = rpc_up_to(s, 1, s->c.later);
+	struct rpc_op op = {WR_INV, WR_INV, rpc_up_to(s, 1, s->c.later) - 1, slot->index,
+			    s->c.completes != RXFER_SLOT_AT_REPLY};
 
-	if (!rpc_expect(s, rxfer_slot_commit(&s->slots, slot, wrs, 0, &first) == 0))
-		return;
-	io->revoke = rpc_chain(s, &s->client, first, wrs, WR_INV, -1, slot->index, &io->epoch,
-			       s->c.completes != RXFER_SLOT_AT_REPLY);
+	io->revoke = rpc_post_held(s, &s->client, &op, &slot->held, 0);
 	if (s->broken == RPC_POSTED_IS_REVOKED)
 		led_to(s, io, rxfer_slot_revoked(&s->slots, slot));
-	else
-		rpc_expect(s, rxfer_slot_revoking(&s->slots, slot, (uint32_t)io->revoke) == 0);
 }
 
 bool rpc_client_revoke(struct rpc_sim *s)
@@ -222,7 +218,7 @@ bool rpc_client_recv(struct rpc_sim *s)
 	io = &s->io[slot->index];
 	io->recv_due = false;
 	io->recv = true;
-	s->replies.recvs++;
+	s->client.recvs++;
 	if (s->broken != RPC_RECV_FORGOTTEN)
 		led_to(s, io, rxfer_slot_recv_posted(&s->slots, slot));
 	return true;

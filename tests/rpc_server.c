@@ -17,71 +17,79 @@ static uint32_t plan(const struct rpc_sim *s, uint32_t n, uint32_t round, uint32
 	return n / *rounds + (round < n % *rounds);
 }
 
+/* WRs of a round, at least one. What is not needed of what it holds is free at once. */
+static void post_data(struct rpc_sim *s, struct rpc_place *place, uint32_t n, uint32_t keep,
+		      bool must)
+{
+	struct rpc_op op = {WR_DATA, WR_DATA, n - 1, (uint32_t)(place - s->place), must};
+
+	rpc_post_held(s, &s->server, &op, &place->ticket.held, keep);
+	place->moving++;
+}
+
+static void post_reply(struct rpc_sim *s, struct rpc_place *place)
+{
+	const struct rpc_op op = {.last = WR_REPLY, .who = (uint32_t)(place - s->place)};
+
+	rpc_expect(s, place->reply < s->server.returned); /* or its buffer is in use */
+	s->server.recvs++;
+	place->reply = rpc_post_held(s, &s->server, &op, &place->ticket.held, 0);
+	place->state = PROVING;
+}
+
 /* Without a credit for the reply: all that it has is for data; at last it holds on to it. */
 static void post_round_broken(struct rpc_sim *s, struct rpc_place *place)
 {
 	struct rxfer_ticket *ticket = &place->ticket;
-	uint32_t n = place->left < ticket->held ? place->left : ticket->held, first = 0;
-	uint32_t who = (uint32_t)(place - s->place);
+	uint32_t n = place->left < ticket->held ? place->left : ticket->held;
+	bool last = rxfer_ticket_is_last(ticket);
 
 	rpc_expect(s, rxfer_sq_release(&s->server.sq, ticket->held - n) == 0);
 	ticket->held = n;
 	ticket->wrs = 0;
-	if (ticket->rounds == 0)
+	if (last)
 		place->state = REPLY_DUE;
-	if (!n || (s->c.write && ticket->rounds == 0))
+	if (!n || (s->c.write && last))
 		return;
-	rpc_expect(s, rxfer_sq_commit(&s->server.sq, n, n, 0, &first) == 0);
-	ticket->held = 0;
 	place->left -= n;
-	if (place->state == REPLY_DUE)
+	post_data(s, place, n, 0, true);
+	if (last)
 		place->state = MOVING;
-	place->last = rpc_chain(s, &s->server, first, n, WR_DATA, -1, who, &place->epoch, true);
 }
 
 static bool reply_broken(struct rpc_sim *s, struct rpc_place *place)
 {
-	uint32_t n = place->left, first = 0;
-
 	if (rxfer_sq_reserve(&s->server.sq, 1))
 		return false;
-	rpc_expect(s, rxfer_sq_commit(&s->server.sq, n + 1, n + 1, 0, &first) == 0);
-	place->ticket.held = 0;
-	s->requests.recvs++;
-	place->last = rpc_chain(s, &s->server, first, n, WR_DATA, WR_REPLY,
-				(uint32_t)(place - s->place), &place->epoch, false);
-	place->state = PROVING;
+	place->ticket.held++;
+	if (place->left)
+		post_data(s, place, place->left, 1, false);
+	post_reply(s, place);
 	return true;
 }
 
-static void post_reply(struct rpc_sim *s, struct rpc_place *place, uint32_t n)
+static void reply(struct rpc_sim *s, struct rpc_place *place)
 {
-	uint32_t first = 0;
-
-	if (!rpc_expect(s, !rxfer_ticket_commit(&s->tickets, &place->ticket, n, true, &first)))
-		return;
-	s->requests.recvs++;
-	place->last = rpc_chain(s, &s->server, first, n, WR_DATA, WR_REPLY,
-				(uint32_t)(place - s->place), &place->epoch, false);
-	place->state = PROVING;
+	if (rpc_expect(s, rxfer_ticket_spend(&s->tickets, &place->ticket, true) == 0))
+		post_reply(s, place);
 }
 
-/* READs are awaited before the reply goes; the last WRITEs go with it. */
+/* READs are awaited before the reply goes; behind the last WRITEs it goes at once. */
 static void post_round(struct rpc_sim *s, struct rpc_place *place)
 {
-	bool last = rxfer_ticket_is_last(&place->ticket);
-	uint32_t first = 0, n = place->ticket.wrs;
+	bool last = rxfer_ticket_is_last(&place->ticket), await = last && !s->c.write;
+	uint32_t n = place->ticket.wrs;
 
-	if (last && (s->c.write || n == 0)) {
-		post_reply(s, place, n);
-		return;
+	if (n) {
+		if (!rpc_expect(s, rxfer_ticket_spend(&s->tickets, &place->ticket, false) == 1))
+			return;
+		post_data(s, place, rpc_up_to(s, 1, n), 1,
+			  await || (!last && prop_chance(s->p, 50)));
 	}
-	if (!rpc_expect(s, !rxfer_ticket_commit(&s->tickets, &place->ticket, n, false, &first)))
-		return;
-	if (last)
+	if (n && await)
 		place->state = MOVING;
-	place->last = rpc_chain(s, &s->server, first, n, WR_DATA, -1, (uint32_t)(place - s->place),
-				&place->epoch, last || prop_chance(s->p, 50));
+	else if (last)
+		reply(s, place);
 }
 
 static void remove_from_fifo(struct rpc_sim *s, uint32_t at)
@@ -119,20 +127,35 @@ static void granted(struct rpc_sim *s, struct rpc_place *place)
 	post_round(s, place);
 }
 
+static uint32_t free_places(const struct rpc_sim *s)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->c.places; i++)
+		n += s->place[i].state == FREE;
+	return n;
+}
+
+/* The oldest request that has no place yet, if there is one. */
 bool rpc_server_take(struct rpc_sim *s)
 {
-	uint32_t i = 0, n;
+	uint32_t i = 0, n, slot;
 	struct rpc_place *place;
 	int err;
 
-	while (i < s->c.slots && s->place[i].state != FREE)
+	if (s->n_taken == s->n_came)
+		return false;
+	slot = s->backlog[s->n_taken % RPC_MAX_SLOTS];
+	while (i < s->c.places && s->place[i].state != FREE)
 		i++;
-	if (i == s->c.slots)
+	if (s->broken == RPC_PLACE_OF_SLOT)
+		i = slot;
+	if (i == s->c.places)
 		return false;
+	s->n_taken++;
 	place = &s->place[i];
-	if (!rpc_inbox_take(&s->requests, &place->slot))
-		return false;
-	n = s->io[place->slot].n;
+	n = s->io[slot].n;
+	place->slot = slot;
 	place->state = QUEUED;
 	place->n = place->left = n;
 	place->granted = 0;
@@ -215,36 +238,47 @@ bool rpc_server_execute(struct rpc_sim *s)
 	return rpc_queue_execute(s, &s->server);
 }
 
+static void done(struct rpc_sim *s, const struct rpc_done *done)
+{
+	struct rpc_place *place = &s->place[done->who];
+
+	if (done->kind == WR_RECV) {
+		if (rpc_expect(s, s->n_came - s->n_taken < RPC_MAX_SLOTS))
+			s->backlog[s->n_came++ % RPC_MAX_SLOTS] = done->who;
+	} else if (done->kind == WR_DATA) {
+		place->moving--;
+		if (place->state == MOVING && place->moving == 0)
+			place->state = REPLY_DUE;
+	} else if (done->kind == WR_REPLY) {
+		rpc_expect(s, place->state == PROVING && place->moving == 0);
+		place->state = FREE;
+	}
+}
+
 bool rpc_server_poll(struct rpc_sim *s)
 {
-	uint32_t i;
+	struct rpc_done some[RPC_MAX_DONE];
+	uint32_t i, n;
 
-	if (!rpc_queue_poll(s, &s->server))
+	s->server.deaf = s->broken == RPC_NO_BACKLOG && free_places(s) <= s->n_came - s->n_taken;
+	if (!rpc_queue_poll(s, &s->server, some, &n))
 		return false;
-	for (i = 0; i < s->c.slots; i++) {
-		struct rpc_place *place = &s->place[i];
-
-		if (s->server.returned <= place->last)
-			continue;
-		if (place->state == MOVING)
-			place->state = REPLY_DUE;
-		else if (place->state == PROVING)
-			place->state = FREE;
-	}
+	for (i = 0; i < n; i++)
+		done(s, &some[i]);
 	return true;
 }
 
 bool rpc_server_reply(struct rpc_sim *s)
 {
-	uint32_t i, offset = prop_range(s->p, 0, s->c.slots - 1);
+	uint32_t i, offset = prop_range(s->p, 0, s->c.places - 1);
 
-	for (i = 0; i < s->c.slots; i++) {
-		struct rpc_place *place = &s->place[(i + offset) % s->c.slots];
+	for (i = 0; i < s->c.places; i++) {
+		struct rpc_place *place = &s->place[(i + offset) % s->c.places];
 
 		if (place->state != REPLY_DUE)
 			continue;
 		if (s->broken != RPC_NO_REPLY_CREDIT)
-			post_reply(s, place, 0);
+			reply(s, place);
 		else if (!reply_broken(s, place))
 			continue;
 		return true;

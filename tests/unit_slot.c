@@ -48,37 +48,26 @@ static void assert_none(struct fixture *f, uint64_t now, enum rxfer_slot_cause c
 	assert_int_equal(told, cause);
 }
 
-/* Posts a REG and the SEND; two credits stay for the revoke. Returns the SEND's number. */
-static uint32_t send(struct fixture *f, struct rxfer_slot *slot)
+/* A post as the engine does it. */
+static void post(struct fixture *f, struct rxfer_slot *slot, uint32_t actual, uint32_t keep)
 {
-	uint32_t first = 0;
+	uint32_t first;
 
-	assert_int_equal(rxfer_slot_commit(&f->s, slot, 2, 2, &first), 0);
-	assert_int_equal(rxfer_slot_sent(&f->s, slot, first + 1, true), 0);
-	return first + 1;
+	assert_int_equal(rxfer_sq_commit(&f->sq, slot->held, actual, keep, &first), 0);
+	slot->held = keep;
 }
 
-static uint32_t revoke(struct fixture *f, struct rxfer_slot *slot)
+/* A REG and the SEND; two credits stay for the revoke. */
+static void send(struct fixture *f, struct rxfer_slot *slot)
 {
-	uint32_t first = 0;
-
-	assert_int_equal(rxfer_slot_commit(&f->s, slot, 1, 0, &first), 0);
-	assert_int_equal(rxfer_slot_revoking(&f->s, slot, first), 0);
-	return first;
+	post(f, slot, 2, 2);
+	assert_int_equal(rxfer_slot_sent(&f->s, slot, true), 0);
 }
 
-static void complete(struct fixture *f, uint32_t seq)
+/* All that is posted completes. */
+static void complete_all(struct fixture *f)
 {
-	assert_in_range(rxfer_sq_complete(&f->sq, seq), 1, UINT32_MAX);
-}
-
-static void assert_proven(struct fixture *f, const struct rxfer_slot *slot, int events)
-{
-	int told = -1;
-
-	assert_ptr_equal(rxfer_slots_proven(&f->s, &told), slot);
-	if (slot)
-		assert_int_equal(told, events);
+	assert_in_range(rxfer_sq_complete(&f->sq, f->sq.head - 1), 1, UINT32_MAX);
 }
 
 static void assert_pools(struct fixture *f, uint32_t available, uint32_t in_use, uint32_t recycling)
@@ -129,10 +118,8 @@ static void handed_out_with_n_credits_oldest_first(void **state)
 }
 
 /* What comes, in an order: R reply, K revoke, S proof of the SEND, P RECV posted. */
-static int event(struct fixture *f, struct rxfer_slot *slot, char what, uint32_t seq)
+static int event(struct fixture *f, struct rxfer_slot *slot, char what)
 {
-	int events = 0;
-
 	switch (what) {
 	case 'R':
 		return rxfer_slot_replied(&f->s, slot);
@@ -141,10 +128,8 @@ static int event(struct fixture *f, struct rxfer_slot *slot, char what, uint32_t
 	case 'P':
 		return rxfer_slot_recv_posted(&f->s, slot);
 	default:
-		complete(f, seq);
-		assert_ptr_equal(rxfer_slots_proven(&f->s, &events), slot);
-		assert_null(rxfer_slots_proven(&f->s, &(int){0}));
-		return events;
+		complete_all(f);
+		return rxfer_slot_proven(&f->s, slot);
 	}
 }
 
@@ -162,14 +147,13 @@ static void any_order(void **state)
 			size_t left = strlen(waits_for[when]);
 			struct rxfer_slot *slot;
 			struct fixture f;
-			uint32_t seq;
 
 			start(&f, N, 1, (enum rxfer_slot_completes)when);
 			slot = get(&f);
-			seq = send(&f, slot);
+			send(&f, slot);
 			for (j = 0; j < 4; j++) {
 				bool counts = strchr(waits_for[when], orders[i][j]);
-				int events = event(&f, slot, orders[i][j], seq);
+				int events = event(&f, slot, orders[i][j]);
 				bool done = counts && --left == 0;
 
 				assert_int_equal(events,
@@ -186,18 +170,16 @@ static void nothing_exposed_nothing_to_revoke(void **state)
 {
 	struct rxfer_slot *slot;
 	struct fixture f;
-	uint32_t first;
 
 	(void)state;
 	start(&f, N, 1, RXFER_SLOT_AT_REVOKE);
 	slot = get(&f);
-	assert_int_equal(rxfer_slot_commit(&f.s, slot, 1, 0, &first), 0);
-	assert_int_equal(rxfer_slot_sent(&f.s, slot, first, false), 0);
+	post(&f, slot, 1, 0);
+	assert_int_equal(rxfer_slot_sent(&f.s, slot, false), 0);
 	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
 	assert_int_equal(rxfer_slot_revoked(&f.s, slot), -EALREADY);
 	assert_int_equal(rxfer_slot_recv_posted(&f.s, slot), 0);
-	complete(&f, first);
-	assert_proven(&f, slot, FREED);
+	assert_int_equal(rxfer_slot_proven(&f.s, slot), FREED);
 	rxfer_slots_free(&f.s);
 }
 
@@ -219,54 +201,48 @@ static void unused_credits_are_free_at_once(void **state)
 	rxfer_slots_free(&f.s);
 }
 
-/* One completion proves all before it, SENDs and revokes, in posting order. */
-static void one_completion_proves_many(void **state)
+/* Kept for a revoke, and then nothing was exposed: free with the reply. */
+static void unused_credits_are_free_with_the_reply(void **state)
 {
-	struct rxfer_slot *a, *b, *c;
+	struct rxfer_slot *slot;
 	struct fixture f;
-	uint32_t seq;
 
 	(void)state;
-	start(&f, 3 * N, 3, RXFER_SLOT_AT_REVOKE);
-	a = get(&f);
-	b = get(&f);
-	c = get(&f);
-	send(&f, b);
-	send(&f, a);
-	assert_int_equal(rxfer_slot_replied(&f.s, b), 0);
-	assert_int_equal(rxfer_slot_recv_posted(&f.s, b), 0);
-	seq = revoke(&f, b);
-	send(&f, c);
-	assert_pools(&f, 0, 2, 1);
-	assert_proven(&f, NULL, 0);
-	complete(&f, seq);
-	assert_proven(&f, b, 0);
-	assert_proven(&f, a, 0);
-	assert_proven(&f, b, COMPLETE | FREED);
-	assert_proven(&f, NULL, 0);
-	assert_pools(&f, 1, 2, 0);
+	start(&f, N, 1, RXFER_SLOT_AT_PROOF);
+	slot = get(&f);
+	post(&f, slot, 1, 2);
+	assert_int_equal(rxfer_slot_sent(&f.s, slot, false), 0);
+	assert_int_equal(rxfer_slot_proven(&f.s, slot), 0);
+	assert_int_equal(f.sq.reserved, 2);
+	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
+	assert_int_equal(slot->held, 0);
+	assert_int_equal(f.sq.reserved, 0);
 	rxfer_slots_free(&f.s);
 }
 
-/* Many times round the ring of pending WRs, and over the end of sequence numbers. */
+/* Two slots by turns, each revoked by a WR, over the end of sequence numbers. */
 static void goes_round(void **state)
 {
 	struct fixture f;
 	uint32_t i;
 
 	(void)state;
-	start(&f, 2 * N, 2, RXFER_SLOT_AT_REPLY);
+	start(&f, 2 * N, 2, RXFER_SLOT_AT_REVOKE);
 	for (i = 0; i < 100; i++) {
 		struct rxfer_slot *slot = get(&f);
 
 		assert_int_equal(slot->index, i % 2);
 		send(&f, slot);
-		assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
+		assert_int_equal(rxfer_slot_replied(&f.s, slot), 0);
 		assert_int_equal(rxfer_slot_recv_posted(&f.s, slot), 0);
-		complete(&f, revoke(&f, slot));
-		assert_proven(&f, slot, 0);
-		assert_proven(&f, slot, FREED);
+		post(&f, slot, 1, 0);
+		assert_pools(&f, 1, 0, 1);
+		complete_all(&f);
+		assert_int_equal(rxfer_slot_proven(&f.s, slot), 0);
+		assert_int_equal(rxfer_slot_revoked(&f.s, slot), COMPLETE | FREED);
+		assert_pools(&f, 2, 0, 0);
 	}
+	assert_int_equal(f.sq.reserved, 0);
 	rxfer_slots_free(&f.s);
 }
 
@@ -274,7 +250,6 @@ static void causes(void **state)
 {
 	struct rxfer_slot *a, *b;
 	struct fixture f;
-	uint32_t seq;
 
 	(void)state;
 	start(&f, 2 * N + N - 1, 3, RXFER_SLOT_AT_REPLY);
@@ -285,7 +260,7 @@ static void causes(void **state)
 	start(&f, 3 * N, 2, RXFER_SLOT_AT_REPLY);
 	a = get(&f);
 	b = get(&f);
-	seq = send(&f, a);
+	send(&f, a);
 	send(&f, b);
 	assert_none(&f, 0, RXFER_SLOT_EXECUTING);
 	assert_int_equal(rxfer_slot_replied(&f.s, b), COMPLETE);
@@ -294,9 +269,9 @@ static void causes(void **state)
 	assert_none(&f, 0, RXFER_SLOT_UNPROVEN);
 	assert_int_equal(rxfer_slot_replied(&f.s, a), COMPLETE);
 	assert_none(&f, 0, RXFER_SLOT_UNPROVEN);
-	complete(&f, seq + 2);
-	assert_proven(&f, a, 0);
-	assert_proven(&f, b, 0);
+	assert_int_equal(rxfer_slot_proven(&f.s, a), 0);
+	assert_none(&f, 0, RXFER_SLOT_UNPROVEN);
+	assert_int_equal(rxfer_slot_proven(&f.s, b), 0);
 	assert_none(&f, 0, RXFER_SLOT_NO_RECV);
 	assert_int_equal(rxfer_slot_recv_posted(&f.s, b), FREED);
 	assert_ptr_equal(get(&f), b);
@@ -315,12 +290,11 @@ static void waits_are_counted_and_timed(void **state)
 	enum rxfer_slot_cause cause;
 	struct rxfer_slot *slot;
 	struct fixture f;
-	uint32_t seq;
 
 	(void)state;
 	start(&f, N, 1, RXFER_SLOT_AT_REPLY);
 	slot = get(&f);
-	seq = send(&f, slot);
+	send(&f, slot);
 	assert_none(&f, 1000, RXFER_SLOT_EXECUTING);
 	assert_none(&f, 1010, RXFER_SLOT_EXECUTING);
 	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
@@ -328,8 +302,8 @@ static void waits_are_counted_and_timed(void **state)
 	assert_int_equal(rxfer_slot_recv_posted(&f.s, slot), 0);
 	assert_int_equal(rxfer_slot_revoked(&f.s, slot), 0);
 	assert_none(&f, 1103, RXFER_SLOT_UNPROVEN);
-	complete(&f, seq);
-	assert_proven(&f, slot, FREED);
+	complete_all(&f);
+	assert_int_equal(rxfer_slot_proven(&f.s, slot), FREED);
 	assert_ptr_equal(rxfer_slot_get(&f.s, 1110, &cause), slot);
 	assert_waits(&f, RXFER_SLOT_EXECUTING, 1, 100);
 	assert_waits(&f, RXFER_SLOT_KEY, 1, 3);
@@ -360,71 +334,50 @@ static void refuses_what_is_out_of_order(void **state)
 {
 	struct rxfer_slot *slot;
 	struct fixture f;
-	uint32_t seq, first;
 
 	(void)state;
 	start(&f, 2 * N, 2, RXFER_SLOT_AT_REPLY);
 	slot = &f.s.slot[0];
 	assert_refused(&f, slot, rxfer_slot_put(&f.s, slot), -EBUSY);
-	assert_refused(&f, slot, rxfer_slot_sent(&f.s, slot, f.sq.head, true), -EALREADY);
+	assert_refused(&f, slot, rxfer_slot_sent(&f.s, slot, true), -EALREADY);
+	assert_refused(&f, slot, rxfer_slot_proven(&f.s, slot), -EALREADY);
 	assert_refused(&f, slot, rxfer_slot_replied(&f.s, slot), -EALREADY);
 	assert_refused(&f, slot, rxfer_slot_revoked(&f.s, slot), -EALREADY);
 	assert_refused(&f, slot, rxfer_slot_recv_posted(&f.s, slot), -EALREADY);
-	assert_refused(&f, slot, rxfer_slot_commit(&f.s, slot, 1, 0, &first), -EOVERFLOW);
 	assert_ptr_equal(get(&f), slot);
-	assert_refused(&f, slot, rxfer_slot_commit(&f.s, slot, N, 1, &first), -EOVERFLOW);
+	assert_refused(&f, slot, rxfer_slot_proven(&f.s, slot), -EPROTO);
 	assert_refused(&f, slot, rxfer_slot_replied(&f.s, slot), -EPROTO);
 	assert_refused(&f, slot, rxfer_slot_revoked(&f.s, slot), -EPROTO);
 	assert_refused(&f, slot, rxfer_slot_recv_posted(&f.s, slot), -EPROTO);
-	seq = send(&f, slot);
+	send(&f, slot);
 	assert_refused(&f, slot, rxfer_slot_put(&f.s, slot), -EBUSY);
-	assert_refused(&f, slot, rxfer_slot_sent(&f.s, slot, seq, true), -EALREADY);
+	assert_refused(&f, slot, rxfer_slot_sent(&f.s, slot, true), -EALREADY);
 	assert_refused(&f, slot, rxfer_slot_revoked(&f.s, slot), -EPROTO);
-	assert_refused(&f, slot, rxfer_slot_revoking(&f.s, slot, seq), -EPROTO);
 	assert_refused(&f, slot, rxfer_slot_recv_posted(&f.s, slot), -EPROTO);
+	assert_int_equal(rxfer_slot_proven(&f.s, slot), 0);
+	assert_refused(&f, slot, rxfer_slot_proven(&f.s, slot), -EALREADY);
 	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
+	assert_refused(&f, slot, rxfer_slot_put(&f.s, slot), -EBUSY);
+	assert_refused(&f, slot, rxfer_slot_sent(&f.s, slot, true), -EALREADY);
 	assert_refused(&f, slot, rxfer_slot_replied(&f.s, slot), -EALREADY);
 	assert_int_equal(rxfer_slot_recv_posted(&f.s, slot), 0);
 	assert_refused(&f, slot, rxfer_slot_recv_posted(&f.s, slot), -EALREADY);
-	revoke(&f, slot);
-	assert_refused(&f, slot, rxfer_slot_revoking(&f.s, slot, f.sq.head - 1), -EALREADY);
+	assert_int_equal(rxfer_slot_revoked(&f.s, slot), FREED);
 	assert_refused(&f, slot, rxfer_slot_revoked(&f.s, slot), -EALREADY);
 	rxfer_slots_free(&f.s);
 }
 
-/* Posted for, but not yet told: not to be put back either. */
-static void put_refuses_what_was_committed(void **state)
+/* Posted, but not yet told: not to be put back either. */
+static void put_refuses_what_was_posted(void **state)
 {
 	struct rxfer_slot *slot;
 	struct fixture f;
-	uint32_t first;
 
 	(void)state;
 	start(&f, N, 1, RXFER_SLOT_AT_REPLY);
 	slot = get(&f);
-	assert_int_equal(rxfer_slot_commit(&f.s, slot, 1, 3, &first), 0);
+	post(&f, slot, 1, 3);
 	assert_refused(&f, slot, rxfer_slot_put(&f.s, slot), -EBUSY);
-	rxfer_slots_free(&f.s);
-}
-
-static void refuses_numbers_that_are_not_posted(void **state)
-{
-	struct rxfer_slot *a, *b;
-	struct fixture f;
-	uint32_t first;
-
-	(void)state;
-	start(&f, 2 * N, 2, RXFER_SLOT_AT_REPLY);
-	a = get(&f);
-	b = get(&f);
-	assert_int_equal(rxfer_slot_commit(&f.s, a, 2, 2, &first), 0);
-	assert_refused(&f, a, rxfer_slot_sent(&f.s, a, first + 2, true), -ERANGE);
-	assert_refused(&f, a, rxfer_slot_sent(&f.s, a, first - 1, true), -ERANGE);
-	assert_int_equal(rxfer_slot_sent(&f.s, a, first + 1, true), 0);
-	assert_refused(&f, b, rxfer_slot_sent(&f.s, b, first + 1, true), -ERANGE);
-	assert_refused(&f, b, rxfer_slot_sent(&f.s, b, first, true), -ERANGE);
-	assert_int_equal(rxfer_slot_replied(&f.s, a), COMPLETE);
-	assert_refused(&f, a, rxfer_slot_revoking(&f.s, a, first + 1), -ERANGE);
 	rxfer_slots_free(&f.s);
 }
 
@@ -441,6 +394,18 @@ static void notices_lost_credits(void **state)
 	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
 	assert_int_equal(rxfer_sq_release(&f.sq, 1), 0);
 	assert_refused(&f, slot, rxfer_slot_revoked(&f.s, slot), -EOVERFLOW);
+	rxfer_slots_free(&f.s);
+	start(&f, N, 1, RXFER_SLOT_AT_REPLY);
+	slot = get(&f);
+	post(&f, slot, 1, 1);
+	assert_int_equal(rxfer_slot_sent(&f.s, slot, false), 0);
+	assert_int_equal(rxfer_sq_release(&f.sq, 1), 0);
+	assert_refused(&f, slot, rxfer_slot_replied(&f.s, slot), -EOVERFLOW);
+	rxfer_slots_free(&f.s);
+	start(&f, N, 1, RXFER_SLOT_AT_REPLY);
+	slot = get(&f);
+	assert_int_equal(rxfer_sq_release(&f.sq, 1), 0);
+	assert_refused(&f, slot, rxfer_slot_put(&f.s, slot), -EBUSY);
 	rxfer_slots_free(&f.s);
 }
 
@@ -465,13 +430,12 @@ int main(void)
 		cmocka_unit_test(any_order),
 		cmocka_unit_test(nothing_exposed_nothing_to_revoke),
 		cmocka_unit_test(unused_credits_are_free_at_once),
-		cmocka_unit_test(one_completion_proves_many),
+		cmocka_unit_test(unused_credits_are_free_with_the_reply),
 		cmocka_unit_test(goes_round),
 		cmocka_unit_test(causes),
 		cmocka_unit_test(waits_are_counted_and_timed),
 		cmocka_unit_test(refuses_what_is_out_of_order),
-		cmocka_unit_test(put_refuses_what_was_committed),
-		cmocka_unit_test(refuses_numbers_that_are_not_posted),
+		cmocka_unit_test(put_refuses_what_was_posted),
 		cmocka_unit_test(notices_lost_credits),
 		cmocka_unit_test(causes_have_names),
 	};

@@ -28,13 +28,23 @@ static void start(struct fixture *f, uint32_t depth, uint32_t most)
 	assert_int_equal(rxfer_tickets_init(&f->t, &f->sq, most), 0);
 }
 
-static void commit(struct fixture *f, struct rxfer_ticket *ticket, uint32_t n, bool reply)
+/* A post as the engine does it: @actual WRs out of what the ticket holds. */
+static void post(struct fixture *f, struct rxfer_ticket *ticket, uint32_t actual, bool reply)
 {
-	uint32_t first = 0, head = f->sq.head;
+	uint32_t first, keep = !reply;
 
-	assert_int_equal(rxfer_ticket_commit(&f->t, ticket, n, reply, &first), 0);
-	assert_int_equal(first, head);
-	assert_int_equal(f->sq.head, head + n + reply);
+	assert_int_equal(rxfer_ticket_spend(&f->t, ticket, reply), keep);
+	assert_int_equal(ticket->wrs, 0);
+	assert_int_equal(rxfer_sq_commit(&f->sq, ticket->held, actual, keep, &first), 0);
+	ticket->held = keep;
+}
+
+/* What was granted, all of it, and the reply. */
+static void post_all(struct fixture *f, struct rxfer_ticket *ticket)
+{
+	if (ticket->wrs)
+		post(f, ticket, ticket->wrs, false);
+	post(f, ticket, 1, true);
 }
 
 /* All that is posted completes. */
@@ -101,7 +111,7 @@ static void a_reply_alone_needs_one(void **state)
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 0, 0), 1);
 	assert_int_equal(f.a.held, 1);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.b, 0, 0), 0);
-	commit(&f, &f.a, 0, true);
+	post(&f, &f.a, 1, true);
 	assert_null(rxfer_tickets_next(&f.t, 0));
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.b);
@@ -114,28 +124,65 @@ static void credits_come_back_in_two_parts(void **state)
 	(void)state;
 	start(&f, 10, 8);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 4, 0), 1);
-	commit(&f, &f.a, 3, false);
-	commit(&f, &f.a, 1, false);
+	post(&f, &f.a, 4, false);
 	assert_int_equal(f.a.held, 1);
+	assert_int_equal(rxfer_sq_free(&f.sq), 4);
 	complete_all(&f);
 	assert_int_equal(rxfer_sq_free(&f.sq), 8);
-	commit(&f, &f.a, 0, true);
+	post(&f, &f.a, 1, true);
 	assert_int_equal(f.a.held, 0);
 	assert_int_equal(rxfer_sq_free(&f.sq), 8);
 	complete_all(&f);
 	assert_int_equal(rxfer_sq_free(&f.sq), 9);
 }
 
-static void writes_and_reply_in_one_chain(void **state)
+static void reply_goes_at_once_behind_writes(void **state)
 {
 	struct fixture f;
 
 	(void)state;
 	start(&f, 10, 8);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 8, 0), 1);
-	commit(&f, &f.a, 8, true);
+	post_all(&f, &f.a);
 	assert_int_equal(f.sq.reserved, 1);
 	assert_int_equal(rxfer_sq_free(&f.sq), 0);
+}
+
+/* Eight were granted and three are posted: five are b's, before anything completes. */
+static void what_a_round_does_not_take_is_free_at_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 10, 8);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 8, 0), 1);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.b, 4, 0), 0);
+	assert_null(rxfer_tickets_next(&f.t, 0));
+	post(&f, &f.a, 3, false);
+	assert_int_equal(rxfer_sq_free(&f.sq), 5);
+	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.b);
+	assert_int_equal(rxfer_sq_free(&f.sq), 0);
+	post(&f, &f.a, 1, true);
+	assert_int_equal(f.a.held, 0);
+}
+
+/* The same within one I/O: its next round need not wait for a completion. */
+static void next_round_fits_when_the_last_took_less(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 6, 5);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 5, 0), 1);
+	assert_int_equal(f.a.wrs, 3);
+	assert_null(rxfer_tickets_next(&f.t, 0));
+	post(&f, &f.a, 2, false);
+	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.a);
+	assert_int_equal(f.a.wrs, 2);
+	assert_int_equal(f.a.held, 3);
+	post_all(&f, &f.a);
+	assert_int_equal(f.sq.reserved, 1);
+	assert_int_equal(rxfer_sq_posted(&f.sq), 5);
 }
 
 /* Five are free and would do for b, but a came first. */
@@ -149,7 +196,7 @@ static void nobody_overtakes(void **state)
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 5, 0), 0);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.b, 0, 0), 0);
 	assert_null(rxfer_tickets_next(&f.t, 0));
-	commit(&f, &f.c, 3, true);
+	post_all(&f, &f.c);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.a);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.b);
@@ -169,7 +216,7 @@ static void a_place_in_the_queue_can_be_taken_again(void **state)
 		struct rxfer_ticket *runs = i % 2 ? &f.b : &f.a, *waits = i % 2 ? &f.a : &f.b;
 
 		assert_int_equal(rxfer_ticket_take(&f.t, waits, 2, 0), 0);
-		commit(&f, runs, 2, true);
+		post_all(&f, runs);
 		complete_all(&f);
 		assert_ptr_equal(rxfer_tickets_next(&f.t, 0), waits);
 	}
@@ -193,13 +240,13 @@ static void goes_in_rounds_with_the_reply_held(void **state)
 		assert_int_equal(rxfer_ticket_is_last(&f.a), i == 2);
 		if (i < 2)
 			assert_null(rxfer_tickets_next(&f.t, 0));
-		commit(&f, &f.a, wrs[i], false);
+		post(&f, &f.a, wrs[i], false);
 		assert_int_equal(f.a.held, 1);
 		complete_all(&f);
 		assert_ptr_equal(rxfer_tickets_next(&f.t, 0), i < 2 ? &f.a : &f.b);
 	}
-	commit(&f, &f.a, 0, true);
-	commit(&f, &f.b, 0, true);
+	post(&f, &f.a, 1, true);
+	post(&f, &f.b, 1, true);
 	complete_all(&f);
 	assert_int_equal(rxfer_sq_free(&f.sq), 5);
 }
@@ -219,7 +266,7 @@ static void plans_of_rounds(void **state)
 			assert_int_equal(rxfer_ticket_take(&f.t, &f.a, n, 0), 1);
 			for (sum = f.a.wrs; f.a.rounds; sum += f.a.wrs, rounds++) {
 				assert_in_range(f.a.wrs, 1, depth - 2);
-				commit(&f, &f.a, f.a.wrs, false);
+				post(&f, &f.a, f.a.wrs, false);
 				assert_null(rxfer_tickets_next(&f.t, 0));
 				complete_all(&f);
 				assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.a);
@@ -243,16 +290,16 @@ static void waits_are_counted_and_timed(void **state)
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.c, 1, 120), 0);
 	assert_int_equal(f.t.started.count, 2);
 	assert_null(rxfer_tickets_next(&f.t, 130));
-	commit(&f, &f.a, 4, true);
+	post_all(&f, &f.a);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 150), &f.b);
 	assert_int_equal(f.t.started.ns, 40);
 	assert_int_equal(f.t.rounds.count, 1);
-	commit(&f, &f.b, 4, false);
+	post(&f, &f.b, 4, false);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 175), &f.b);
 	assert_int_equal(f.t.rounds.ns, 25);
-	commit(&f, &f.b, 4, true);
+	post_all(&f, &f.b);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 200), &f.c);
 	assert_int_equal(f.t.started.count, 2);
@@ -270,7 +317,7 @@ static void rounds_wait_from_the_start(void **state)
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 8, 5), 1);
 	assert_int_equal(f.t.started.count, 0);
 	assert_int_equal(f.t.rounds.count, 1);
-	commit(&f, &f.a, 4, false);
+	post(&f, &f.a, 4, false);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 12), &f.a);
 	assert_int_equal(f.t.rounds.ns, 7);
@@ -292,30 +339,51 @@ static void take_refuses(void **state)
 	assert_unchanged(before, f);
 }
 
-static void commit_refuses(void **state)
+static void take_refuses_until_the_reply_is_posted(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 6, 8);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 4, 0), 1);
+	post(&f, &f.a, 4, false);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 1, 0), -EBUSY);
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, true), 0);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 1, 0), -EBUSY);
+	post(&f, &f.a, 1, true);
+	complete_all(&f);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 1, 0), 1);
+}
+
+static void spend_refuses(void **state)
 {
 	struct fixture f, before;
-	uint32_t first;
 
 	(void)state;
 	start(&f, 6, 8);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 8, 0), 1);
 	assert_int_equal(rxfer_ticket_take(&f.t, &f.b, 0, 0), 0);
 	before = f;
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.a, 5, false, &first), -EPROTO);
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.a, 4, true, &first), -EPROTO);
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.b, 0, true, &first), -EPROTO);
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.c, 0, true, &first), -EOVERFLOW);
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, true), -EPROTO);  /* not posted */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.b, true), -EPROTO);  /* not granted */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.b, false), -EPROTO); /* nor that */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.c, true), -EPROTO);  /* not taken */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.c, false), -EPROTO);
 	assert_unchanged(before, f);
-	commit(&f, &f.a, 4, false);
+	post(&f, &f.a, 4, false);
+	before = f;
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, false), -EPROTO); /* posted before */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, true), -EPROTO);  /* another round */
+	assert_unchanged(before, f);
 	complete_all(&f);
 	assert_ptr_equal(rxfer_tickets_next(&f.t, 0), &f.a);
 	before = f;
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.a, 3, true, &first), -EPROTO);
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, true), -EPROTO); /* the last, not posted */
 	assert_unchanged(before, f);
-	f.sq.reserved = 2;
+	post_all(&f, &f.a);
 	before = f;
-	assert_int_equal(rxfer_ticket_commit(&f.t, &f.a, 4, true, &first), -EOVERFLOW);
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, true), -EPROTO); /* posted before */
+	assert_int_equal(rxfer_ticket_spend(&f.t, &f.a, false), -EPROTO);
 	assert_unchanged(before, f);
 }
 
@@ -327,7 +395,9 @@ int main(void)
 		cmocka_unit_test(takes_all_credits_at_once),
 		cmocka_unit_test(a_reply_alone_needs_one),
 		cmocka_unit_test(credits_come_back_in_two_parts),
-		cmocka_unit_test(writes_and_reply_in_one_chain),
+		cmocka_unit_test(reply_goes_at_once_behind_writes),
+		cmocka_unit_test(what_a_round_does_not_take_is_free_at_once),
+		cmocka_unit_test(next_round_fits_when_the_last_took_less),
 		cmocka_unit_test(nobody_overtakes),
 		cmocka_unit_test(a_place_in_the_queue_can_be_taken_again),
 		cmocka_unit_test(goes_in_rounds_with_the_reply_held),
@@ -335,7 +405,8 @@ int main(void)
 		cmocka_unit_test(waits_are_counted_and_timed),
 		cmocka_unit_test(rounds_wait_from_the_start),
 		cmocka_unit_test(take_refuses),
-		cmocka_unit_test(commit_refuses),
+		cmocka_unit_test(take_refuses_until_the_reply_is_posted),
+		cmocka_unit_test(spend_refuses),
 	};
 
 	return cmocka_run_group_tests_name("unit_ticket", tests, NULL, NULL);
