@@ -56,6 +56,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_SLOTS (1u << 20)
 
@@ -156,6 +157,16 @@ void rxfer_slots_stop_waiting(struct rxfer_slots *slots, uint64_t now)
 	slots->waits[slots->cause].ns += now - slots->since;
 	slots->waiting = false;
 	slots->met = 0;
+}
+
+void rxfer_slots_restart(struct rxfer_slots *slots, uint64_t now)
+{
+	memset(slots->waits, 0, sizeof(slots->waits));
+	if (!slots->waiting)
+		return;
+	slots->waits[slots->cause].count = 1;
+	slots->met = 1u << slots->cause;
+	slots->since = now;
 }
 
 static void wait_on(struct rxfer_slots *slots, uint64_t now, enum rxfer_slot_cause cause)

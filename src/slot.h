@@ -119,6 +119,12 @@ struct rxfer_slot *rxfer_slot_get(struct rxfer_slots *slots, uint64_t now,
 void rxfer_slots_stop_waiting(struct rxfer_slots *slots, uint64_t now);
 
 /**
+ * rxfer_slots_restart() - @waits begin anew, for a part of the run that is measured on its own.
+ * A wait under way goes on: it counts once, by its cause of now, and its time from now on.
+ */
+void rxfer_slots_restart(struct rxfer_slots *slots, uint64_t now);
+
+/**
  * rxfer_slot_put() - back unused: nothing was posted for it. Its credits are free.
  * Returns RXFER_SLOT_FREED; -EBUSY where it is not fresh from rxfer_slot_get().
  */

@@ -153,3 +153,13 @@ int rxfer_ticket_spend(struct rxfer_tickets *tickets, struct rxfer_ticket *ticke
 	}
 	return ticket->wrs || ticket->rounds || !ticket->held ? -EPROTO : 0;
 }
+
+void rxfer_tickets_restart(struct rxfer_tickets *tickets)
+{
+	const struct rxfer_ticket *ticket;
+
+	tickets->started = (struct rxfer_sq_waits){0};
+	tickets->rounds = (struct rxfer_sq_waits){0};
+	for (ticket = tickets->first; ticket; ticket = ticket->next)
+		waits_of(tickets, ticket)->count++;
+}

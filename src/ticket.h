@@ -93,6 +93,12 @@ struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t 
  */
 int rxfer_ticket_spend(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, bool reply);
 
+/**
+ * rxfer_tickets_restart() - the waits begin anew, for a part of the run that is measured on its
+ * own. Waits under way go on: each counts, and when it ends its whole time does.
+ */
+void rxfer_tickets_restart(struct rxfer_tickets *tickets);
+
 /** rxfer_ticket_is_last() - is its last round granted? If so, the reply goes behind it. */
 static inline bool rxfer_ticket_is_last(const struct rxfer_ticket *ticket)
 {

@@ -319,6 +319,41 @@ static void waits_are_counted_and_timed(void **state)
 	rxfer_slots_free(&f.s);
 }
 
+/* What was counted before is forgotten; a wait under way is one of the new ones, from then on. */
+static void waits_begin_anew(void **state)
+{
+	enum rxfer_slot_cause cause;
+	struct rxfer_slot *slot;
+	struct fixture f;
+
+	(void)state;
+	start(&f, N, 1, RXFER_SLOT_AT_REPLY);
+	slot = get(&f);
+	send(&f, slot);
+	assert_none(&f, 100, RXFER_SLOT_EXECUTING);
+	assert_int_equal(rxfer_slot_replied(&f.s, slot), COMPLETE);
+	assert_none(&f, 110, RXFER_SLOT_KEY);
+	rxfer_slots_restart(&f.s, 117);
+	assert_waits(&f, RXFER_SLOT_EXECUTING, 0, 0);
+	assert_waits(&f, RXFER_SLOT_KEY, 1, 0);
+	assert_none(&f, 120, RXFER_SLOT_KEY);
+	assert_int_equal(rxfer_slot_revoked(&f.s, slot), 0);
+	assert_int_equal(rxfer_slot_recv_posted(&f.s, slot), 0);
+	assert_none(&f, 125, RXFER_SLOT_UNPROVEN);
+	complete_all(&f);
+	assert_int_equal(rxfer_slot_proven(&f.s, slot), FREED);
+	assert_ptr_equal(rxfer_slot_get(&f.s, 130, &cause), slot);
+	assert_waits(&f, RXFER_SLOT_KEY, 1, 8);
+	assert_waits(&f, RXFER_SLOT_UNPROVEN, 1, 5);
+	rxfer_slots_restart(&f.s, 140);
+	assert_waits(&f, RXFER_SLOT_KEY, 0, 0);
+	assert_waits(&f, RXFER_SLOT_UNPROVEN, 0, 0);
+	assert_none(&f, 150, RXFER_SLOT_EXECUTING);
+	rxfer_slots_stop_waiting(&f.s, 160);
+	assert_waits(&f, RXFER_SLOT_EXECUTING, 1, 10);
+	rxfer_slots_free(&f.s);
+}
+
 /* The state before and after: the account, the slots' state, and one slot. */
 #define assert_refused(f, slot, call, err)               \
 	do {                                             \
@@ -434,6 +469,7 @@ int main(void)
 		cmocka_unit_test(goes_round),
 		cmocka_unit_test(causes),
 		cmocka_unit_test(waits_are_counted_and_timed),
+		cmocka_unit_test(waits_begin_anew),
 		cmocka_unit_test(refuses_what_is_out_of_order),
 		cmocka_unit_test(put_refuses_what_was_posted),
 		cmocka_unit_test(notices_lost_credits),

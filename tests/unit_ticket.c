@@ -387,6 +387,39 @@ static void spend_refuses(void **state)
 	assert_unchanged(before, f);
 }
 
+/* Whoever waits at the restart counts, for what it waits for, and from when it began. */
+static void waits_begin_anew(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 6, 8);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.c, 4, 100), 1);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.a, 8, 110), 0);
+	post_all(&f, &f.c);
+	complete_all(&f);
+	assert_ptr_equal(rxfer_tickets_next(&f.t, 120), &f.a);
+	assert_int_equal(rxfer_ticket_take(&f.t, &f.b, 0, 130), 0);
+	assert_int_equal(f.t.started.count, 2);
+	assert_int_equal(f.t.started.ns, 10);
+	rxfer_tickets_restart(&f.t);
+	assert_int_equal(f.t.started.count, 1);
+	assert_int_equal(f.t.started.ns, 0);
+	assert_int_equal(f.t.rounds.count, 1);
+	assert_int_equal(f.t.rounds.ns, 0);
+	post(&f, &f.a, 4, false);
+	complete_all(&f);
+	assert_ptr_equal(rxfer_tickets_next(&f.t, 150), &f.a);
+	assert_int_equal(f.t.rounds.ns, 30);
+	post_all(&f, &f.a);
+	complete_all(&f);
+	assert_ptr_equal(rxfer_tickets_next(&f.t, 170), &f.b);
+	assert_int_equal(f.t.started.ns, 40);
+	rxfer_tickets_restart(&f.t);
+	assert_int_equal(f.t.started.count + f.t.started.ns, 0);
+	assert_int_equal(f.t.rounds.count + f.t.rounds.ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +440,7 @@ int main(void)
 		cmocka_unit_test(take_refuses),
 		cmocka_unit_test(take_refuses_until_the_reply_is_posted),
 		cmocka_unit_test(spend_refuses),
+		cmocka_unit_test(waits_begin_anew),
 	};
 
 	return cmocka_run_group_tests_name("unit_ticket", tests, NULL, NULL);
