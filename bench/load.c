@@ -85,7 +85,7 @@ static void conclude(struct load *l)
 	out->counts.passes = l->watch->passes;
 	out->counts.idle = l->watch->idle;
 	out->counts.stall_ns = l->stall_ns;
-	out->stalls = l->stalls;
+	out->counts.stalls = l->stalls;
 	out->bytes = l->bytes;
 	for (uint32_t qp = 0; qp < l->nlanes; qp++)
 		out->ios += load_turn(l, qp)->completed;
@@ -254,6 +254,9 @@ void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
 
 		rxfer_conn_info(conns[i], &info);
 		c->sqe += from->sqe;
+		c->sqe_read += from->sqe_op[RXFER_READ];
+		c->sqe_write += from->sqe_op[RXFER_WRITE] + from->sqe_op[RXFER_WRITE_IMM];
+		c->sqe_send += from->sqe_op[RXFER_SEND];
 		c->posts += from->posts;
 		c->cqe += from->cqe;
 		c->recv_cqe += from->recv_cqe;

@@ -12,7 +12,11 @@
 /* struct counts - of all QPs of one end, over the timed part. */
 struct counts {
 	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes;
-	uint64_t map_ns, unmap_ns, stall_ns; /* with --timing phases */
+	uint64_t sqe_read, sqe_write, sqe_send; /* of @sqe, by opcode */
+	/* An I/O had to wait, each counted once: for SQEs (direct mode: or RECV credits); rpc: for
+	 * the proof that a SEND is done, for a key to be revoked. */
+	uint64_t stalls, unproven, unrevoked;
+	uint64_t map_ns, unmap_ns, stall_ns, unproven_ns, unrevoked_ns; /* with --timing phases */
 	uint64_t passes, idle; /* of the polling loop, and those that found nothing to do */
 	uint64_t sq_peak, forced_signals;
 	uint64_t cpu_ns;
@@ -100,12 +104,15 @@ void sink_free(struct sink *s);
  * struct load_result - what an end that issues measured.
  * @ios, @bytes: completed
  * @start, @end: rxfer_now() before the first I/O, after the last one was done
- * @stalls:      times that an I/O with a free slot had to wait for SQEs or RECV credits
+ * @exposed:     rpc: what lay open to the peer
+ * @open_after:  rpc: ns from the reply to the proof that a key is dead; the load's, as long as that
  * @peak:        I/Os per second in the fastest stretch (peak.h)
  * @cut_short:   a stop signal ended it
  */
 struct load_result {
-	uint64_t ios, bytes, start, end, stalls;
+	uint64_t ios, bytes, start, end;
+	struct rxfer_exposed exposed;
+	const struct hist *open_after;
 	struct counts counts;
 	struct hist latency;
 	double peak;

@@ -19,7 +19,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "load_internal.h"
+#include "load_direct.h"
 
 /* ---- Issuing ---- */
 

@@ -2,7 +2,7 @@
 /* Direct mode, the issuing half: its memory, slots and lanes, made before anything is timed. */
 #include <errno.h>
 #include <stdlib.h>
-#include "load_internal.h"
+#include "load_direct.h"
 
 /* Each I/O on a slot is the same, unless it is to be checked. */
 static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)

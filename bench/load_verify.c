@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "load_internal.h"
+#include "load_direct.h"
 #include "pattern.h"
 
 #define POISON 0xa5

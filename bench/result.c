@@ -111,6 +111,18 @@ const struct column result_columns[] = {
 	TEXT(peer_cpu),
 	TEXT(peer_mem_node),
 	COUNT(peer_iterations),
+	REAL(sqe_read_per_io, 4),
+	REAL(sqe_write_per_io, 4),
+	REAL(sqe_send_per_io, 4),
+	REAL(peer_sqe_read_per_io, 4),
+	REAL(peer_sqe_write_per_io, 4),
+	REAL(peer_sqe_send_per_io, 4),
+	REAL(unproven_per_io, 4),
+	REAL(unrevoked_per_io, 4),
+	REAL(unproven_us_per_io, 3),
+	REAL(unrevoked_us_per_io, 3),
+	REAL(peer_stalls_per_io, 4),
+	REAL(peer_unproven_per_io, 4),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

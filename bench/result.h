@@ -57,6 +57,12 @@ struct result {
 	double mem_huge_pct;
 	char peer_cpu[RESULT_TEXT], peer_mem_node[RESULT_TEXT];
 
+	/* Send queue entries by opcode, and what RPC mode waits for. */
+	double sqe_read_per_io, sqe_write_per_io, sqe_send_per_io;
+	double peer_sqe_read_per_io, peer_sqe_write_per_io, peer_sqe_send_per_io;
+	double unproven_per_io, unrevoked_per_io, unproven_us_per_io, unrevoked_us_per_io;
+	double peer_stalls_per_io, peer_unproven_per_io;
+
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;
 };

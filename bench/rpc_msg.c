@@ -10,7 +10,8 @@
  *	6	1	operation: enum rpc_op
  *	7	1	flags: enum rpc_flags, 0 in all other bits
  *	8	4	id, the slot of the client's that the request is from
- *	12	4	n, number of segments: none for a send, or where the length is 0
+ *	12	4	n, number of segments: none for a send, a write whose data the reply
+ *			brings, or where the length is 0
  *	16	8	length: bytes of the I/O
  *	24	4	i, bytes of inline data: the length for a send, else 0
  *	28	4	0
@@ -242,15 +243,22 @@ static int check_flags(unsigned int flags, const struct rpc_limits *limits)
 			  limits->flags);
 }
 
+/* Are the data in one of the messages? */
+static bool is_inline(const struct rpc_request *r)
+{
+	return r->op == RPC_SEND || (r->op == RPC_WRITE && r->flags & RPC_DATA_BACK);
+}
+
 static int check_nsegs(const struct rpc_request *r, const struct rpc_limits *limits)
 {
-	if (r->op == RPC_SEND && r->nsegs)
-		return rxfer_fail(EBADMSG, "the request says %s (a send has none)",
-				  rxfer_count(r->nsegs, "segment").s);
+	if (is_inline(r) && r->nsegs)
+		return rxfer_fail(EBADMSG, "the request says %s (a %s has none)",
+				  rxfer_count(r->nsegs, "segment").s,
+				  r->op == RPC_SEND ? "send" : "write with its data in the reply");
 	if (r->nsegs > limits->segs)
 		return rxfer_fail(EBADMSG, "the request says %s (at most %u)",
 				  rxfer_count(r->nsegs, "segment").s, limits->segs);
-	if (r->op != RPC_SEND && r->length && !r->nsegs)
+	if (!is_inline(r) && r->length && !r->nsegs)
 		return rxfer_fail(EBADMSG, "the request says 0 segments (at least 1 for %s)",
 				  rxfer_count(r->length, "byte").s);
 	if (!r->length && r->nsegs)
@@ -347,7 +355,7 @@ static int take_segs(const uint8_t *from, struct rpc_request *r)
 			return rc;
 		sum += r->segs[i].len;
 	}
-	if (r->op != RPC_SEND && sum != r->length)
+	if (!is_inline(r) && sum != r->length)
 		return rxfer_fail(
 			EBADMSG,
 			"the segments of the request have %s together (its length is %llu)",

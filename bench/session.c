@@ -46,6 +46,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "env.h"
+#include "load_rpc.h"
 #include "pattern.h"
 #include "session.h"
 
@@ -168,7 +169,8 @@ int target_from_json(const json_t *body, struct target *t)
 int target_check(const struct target *t, const char *whose, const struct cfg *cfg,
 		 const struct layout *layout)
 {
-	if (cfg->op == OP_SEND || t->len >= cfg->qps * cfg->depth * layout->target)
+	if (cfg->mode == MODE_RPC || cfg->op == OP_SEND ||
+	    t->len >= cfg->qps * cfg->depth * layout->target)
 		return 0;
 	return rxfer_fail(EBADMSG, "%s offers %s of memory, too few for this run", whose,
 			  rxfer_count(t->len, "byte").s);
@@ -263,6 +265,11 @@ static const struct {
 } counted[] = {
 	{"sqe", offsetof(struct counts, sqe)},
 	{"posts", offsetof(struct counts, posts)},
+	{"sqe_read", offsetof(struct counts, sqe_read)},
+	{"sqe_write", offsetof(struct counts, sqe_write)},
+	{"sqe_send", offsetof(struct counts, sqe_send)},
+	{"stalls", offsetof(struct counts, stalls)},
+	{"unproven", offsetof(struct counts, unproven)},
 	{"cqe", offsetof(struct counts, cqe)},
 	{"recv_cqe", offsetof(struct counts, recv_cqe)},
 	{"passes", offsetof(struct counts, passes)},
@@ -380,9 +387,11 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
 					 .rd_atomic = (uint32_t)cfg->rd_atomic,
 					 .sl = (uint8_t)cfg->sl,
-					 .index = (uint16_t)qp,
-					 .rq_depth = sink_recvs(cfg, layout, roles)};
+					 .index = (uint16_t)qp};
 	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
+	if (cfg->mode == MODE_RPC)
+		return rpc_conn_attr(cfg, roles.receives, attr);
+	attr->rq_depth = sink_recvs(cfg, layout, roles);
 	if (roles.issues)
 		return issuer_attr(cfg, attr);
 	attr->slots = PASSIVE_SLOTS;
@@ -390,11 +399,21 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
 }
 
+static const char *strategy_of(const struct cfg *cfg, struct roles roles)
+{
+	if (roles.issues)
+		return cfg->strategy;
+	return cfg->mode == MODE_RPC ? cfg->peer_strategy : "global";
+}
+
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
 {
-	int rc = rxfer_dev_open(name, roles.issues ? cfg->strategy : "global", out);
+	enum rxfer_opcode op = run_opcode(cfg);
+	int rc = rxfer_dev_open(name, strategy_of(cfg, roles), out);
 
-	return rc ? rc : rxfer_dev_can(*out, run_opcode(cfg));
+	if (cfg->mode == MODE_RPC && cfg->reply == REPLY_IMM)
+		op = RXFER_WRITE_IMM;
+	return rc ? rc : rxfer_dev_can(*out, op);
 }
 
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
@@ -429,6 +448,8 @@ static uint64_t recv_bytes(const struct cfg *cfg, const struct layout *layout, s
 {
 	uint64_t recvs = cfg->qps * sink_recvs(cfg, layout, roles);
 
+	if (cfg->mode == MODE_RPC) /* its load has its own memory */
+		return 0;
 	if (sink_takes_bytes(cfg, roles))
 		return recvs * layout->message;
 	return recvs ? EMPTY_RECV : 0;
@@ -436,7 +457,9 @@ static uint64_t recv_bytes(const struct cfg *cfg, const struct layout *layout, s
 
 static uint64_t target_bytes(const struct cfg *cfg, const struct layout *layout, struct roles roles)
 {
-	return roles.receives && cfg->op != OP_SEND ? cfg->qps * cfg->depth * layout->target : 0;
+	bool has = cfg->mode == MODE_DIRECT && roles.receives && cfg->op != OP_SEND;
+
+	return has ? cfg->qps * cfg->depth * layout->target : 0;
 }
 
 void exposed_need(const struct cfg *cfg, const struct layout *layout, struct roles roles,

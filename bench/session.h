@@ -127,6 +127,12 @@ struct target exposed_target(const struct exposed *e);
  */
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out);
 
+/** server_polls() - does the server's end have completions to look for? */
+static inline bool server_polls(const struct cfg *cfg)
+{
+	return cfg->mode == MODE_RPC || cfg->bidir || op_takes_recvs(cfg);
+}
+
 /** conn_possible() - can @dev, at either end, have connections as the options ask for? 0 or -errno.
  */
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev);

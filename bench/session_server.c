@@ -2,48 +2,13 @@
 /* The server's side of a session: do as the client says, within limits, and live on whatever it
  * does. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <poll.h>
 #include <sched.h>
 #include "env.h"
-#include "session.h"
-
-/* struct served - one run, as the server has it. */
-struct served {
-	struct control *control;
-	const struct runtime *runtime;
-	const struct host *host;
-	const struct peer *peer;
-	struct cfg cfg;
-	bool configured; /* @cfg is what the client wants */
-	bool unable;	 /* our device cannot do that */
-	struct share share;
-	struct layout layout;
-	uint8_t token[RXFER_TOKEN_BYTES];
-	struct rxfer_dev *dev;
-	struct rxfer_listener *listener;
-	struct roles roles;
-	struct exposed exposed; /* what the client READs, WRITEs or SENDs to */
-	struct target theirs;	/* --bidir: the client's */
-	struct rxfer_conn **conns;
-	uint64_t nconns;
-	struct sink *sink;
-	struct load *load;	     /* --bidir, else NULL */
-	struct load_result measured; /* --bidir: by us */
-	struct moved moved;	     /* by the client, as it says */
-	bool cut_short;		     /* it was interrupted */
-	bool begun;		     /* its first phase has been */
-	bool between; /* --bidir: STARTED is said, what comes next is a message, and only then I/Os
-		       */
-	struct watch watch;
-	uint64_t *messages;	     /* that the client says it has sent, per QP */
-	uint64_t cpu_start, cpu_end; /* of this thread: at START, and after its latest work */
-	unsigned int quiet;	     /* passes since that work */
-	int cpu;		     /* of this thread, at START */
-};
+#include "session_server.h"
 
 #define QUIET_PASSES 64 /* without work, and the CPU time is noted: what follows is waiting */
 
@@ -79,7 +44,7 @@ static int accept_all(struct served *s)
 /* Does anything ever come up here that this end must poll for? */
 static bool is_active(const struct served *s)
 {
-	return s->cfg.bidir || op_takes_recvs(&s->cfg);
+	return server_polls(&s->cfg);
 }
 
 /*
@@ -112,6 +77,10 @@ static void init_watch(struct served *s)
 
 static int make_load(struct served *s)
 {
+	if (s->cfg.mode == MODE_RPC) {
+		s->rpc = rpc_server_new(&s->cfg, &s->layout, s->dev, s->conns, &s->runtime->clock);
+		return s->rpc ? 0 : -ENOMEM;
+	}
 	s->sink = sink_new(&s->cfg, &s->layout, s->roles, s->conns, &s->exposed.recv);
 	if (!s->sink)
 		return -ENOMEM;
@@ -187,6 +156,8 @@ static int answer_start(struct served *s)
 
 	for (uint64_t i = 0; i < s->nconns; i++)
 		rxfer_conn_restart(s->conns[i]);
+	if (s->rpc)
+		rpc_server_restart(s->rpc);
 	watch_begin(&s->watch);
 	s->cpu_start = s->cpu_end = cpu_time_ns();
 	s->cpu = sched_getcpu();
@@ -203,6 +174,8 @@ static json_t *my_counts(struct served *s)
 	counts.passes = s->watch.passes;
 	counts.idle = s->watch.idle;
 	counts_take(&counts, s->conns, (unsigned int)s->nconns);
+	if (s->rpc)
+		rpc_server_count(s->rpc, &counts);
 	if (s->load)
 		counts.cpu_ns = s->measured.counts.cpu_ns;
 	return counts_to_json(&counts);
@@ -211,6 +184,8 @@ static json_t *my_counts(struct served *s)
 /* Where what the peer moves goes to or comes from. */
 static const struct area *peers_memory(const struct served *s)
 {
+	if (s->rpc)
+		return rpc_server_memory(s->rpc);
 	return s->exposed.target.len ? &s->exposed.target : &s->exposed.recv;
 }
 
@@ -232,9 +207,12 @@ static int answer_stop(struct served *s)
 
 /* The client goes on to its next part, or stops: answered once all it has sent has arrived, and our
  * own load, if there is one, is done. */
-static bool may_answer(const struct served *s)
+static int may_answer(struct served *s, bool *yes)
 {
-	return sink_caught_up(s->sink, s->messages) && (!s->load || load_finished(s->load));
+	if (s->rpc)
+		return rpc_server_quiet(s->rpc, yes);
+	*yes = sink_caught_up(s->sink, s->messages) && (!s->load || load_finished(s->load));
+	return 0;
 }
 
 static int answer(struct served *s, enum message asked)
@@ -323,12 +301,29 @@ static void note_cpu(struct served *s, int did)
 
 static int work(struct served *s)
 {
+	if (s->rpc)
+		return rpc_server_pass(s->rpc);
 	return s->load ? load_pass(s->load) : sink_pass(s->sink);
+}
+
+/* What was @asked for, once it may be answered; @over: that was the end of the run. */
+static int answer_when_done(struct served *s, enum message *asked, bool *over)
+{
+	bool may = false;
+	int rc = may_answer(s, &may);
+
+	if (rc || !may)
+		return rc;
+	*over = *asked == MSG_STOP;
+	rc = answer(s, *asked);
+	*asked = 0;
+	return rc;
 }
 
 static int serve(struct served *s)
 {
 	enum message asked = 0, type;
+	bool over = false;
 	json_t *body;
 	int rc;
 
@@ -339,11 +334,10 @@ static int serve(struct served *s)
 			return did;
 		if (*s->runtime->stop)
 			return rxfer_fail(EINTR, "the server was told to stop");
-		if (asked && may_answer(s)) {
-			rc = answer(s, asked);
-			if (rc || asked == MSG_STOP)
+		if (asked) {
+			rc = answer_when_done(s, &asked, &over);
+			if (rc || over)
 				return rc;
-			asked = 0;
 		}
 		note_cpu(s, did);
 		rc = rest(s, did);
@@ -379,64 +373,13 @@ static void clean_up(struct served *s)
 	for (uint64_t i = 0; i < s->nconns; i++)
 		rxfer_conn_close(s->conns[i]);
 	load_free(s->load);
+	rpc_server_free(s->rpc);
 	sink_free(s->sink);
 	rxfer_listener_close(s->listener);
 	exposed_drop(&s->exposed);
 	rxfer_dev_close(s->dev);
 	free(s->conns);
 	free(s->messages);
-}
-
-/* ---- What is said of it ---- */
-
-static void say(const struct host *host, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void say(const struct host *host, const char *format, ...)
-{
-	char what[2048];
-	va_list args;
-
-	if (!host->say)
-		return;
-	va_start(args, format);
-	vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	host->say(host->arg, what);
-}
-
-static double mib_per_s(const struct moved *m)
-{
-	return m->ns ? (double)m->bytes / 1048576 / ((double)m->ns / 1e9) : 0;
-}
-
-/* A client of an older version does not tell what it moved. */
-static void say_done(const struct served *s, unsigned int number, const char *options)
-{
-	const struct load_result *l = &s->measured;
-	const struct moved ours = {l->ios, l->bytes, l->end - l->start};
-
-	if (!s->moved.ios && !ours.ios)
-		say(s->host, "run %u (%s) is done", number, options);
-	else
-		say(s->host, "run %u (%s): %s, %.1f MiB/s%s", number, options,
-		    rxfer_count(s->moved.ios + ours.ios, "I/O").s,
-		    mib_per_s(&s->moved) + mib_per_s(&ours), s->cut_short ? ", cut short" : "");
-}
-
-static void say_outcome(const struct served *s, unsigned int number, int rc, const char *reason)
-{
-	char options[1024] = "options unknown";
-
-	if (s->configured)
-		cfg_print(&s->cfg, OPT_WIRE, options, sizeof(options));
-	if (!options[0])
-		snprintf(options, sizeof(options), "all defaults");
-	if (rc)
-		say(s->host, "run %u (%s) %s: %s", number, options,
-		    s->unable ? "skipped" : "failed", reason);
-	else
-		say_done(s, number, options);
 }
 
 /* The session is over, and the peer is told why. */
@@ -458,6 +401,8 @@ static int take_memory(struct served *s)
 
 	layout_make(&s->cfg, &s->layout);
 	exposed_need(&s->cfg, &s->layout, s->roles, &need);
+	if (s->cfg.mode == MODE_RPC)
+		rpc_need(&s->cfg, &s->layout, true, &need);
 	if (s->roles.issues)
 		direct_need(&s->cfg, &s->layout, &need);
 	return budget_take(s->host->budget, need.all, need.plain, memory_available(), &s->share);
@@ -505,7 +450,7 @@ static int serve_run(struct control *c, const struct peer *peer, const struct ho
 		snprintf(reason, sizeof(reason), "%s", rxfer_error());
 	clean_up(&s);
 	budget_give(host->budget, &s.share);
-	say_outcome(&s, number, rc, reason);
+	served_say(&s, number, rc, reason);
 	return rc ? rxfer_fail(rc, "%s", reason) : 0;
 }
 
@@ -563,14 +508,14 @@ int session_serve(struct control *c, const struct host *host)
 	int rc = greet(c, host, &peer);
 
 	if (rc) {
-		say(host, "was dropped before it began: %s", rxfer_error());
+		host_say(host, "was dropped before it began: %s", rxfer_error());
 		return rc;
 	}
-	say(host, "begins, client on %s, version %s", peer.host, peer.version);
+	host_say(host, "begins, client on %s, version %s", peer.host, peer.version);
 	rc = serve_runs(c, &peer, host, &runs);
 	if (rc)
-		say(host, "ended after %s: %s", rxfer_count(runs, "run").s, rxfer_error());
+		host_say(host, "ended after %s: %s", rxfer_count(runs, "run").s, rxfer_error());
 	else
-		say(host, "ends after %s", rxfer_count(runs, "run").s);
+		host_say(host, "ends after %s", rxfer_count(runs, "run").s);
 	return rc ? rc : (int)runs;
 }

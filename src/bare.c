@@ -67,6 +67,7 @@ int rxfer_post_note(struct rxfer_conn *conn)
 		return rc;
 	conn->notes++;
 	conn->counts.sqe++;
+	conn->counts.sqe_op[RXFER_SEND]++;
 	conn->counts.posts++;
 	return 0;
 }

@@ -66,8 +66,8 @@ struct rxfer_io {
 	bool aside;
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
-	struct rxfer_seg *range; /* local pieces with keys: map fills them, behind */
-	struct rxfer_seg *first; /* those of the fragments in RXFER_FIXED memory */
+	struct rxfer_seg *range;   /* local pieces with keys: map fills them, behind */
+	struct rxfer_seg *first;   /* those of the fragments in RXFER_FIXED memory */
 	bool *said;		   /* the signalling answers, and how many WRs the device took, */
 	uint32_t taken;		   /* for a rollback */
 	struct rxfer_frag staging; /* where a SEND of too many pieces is linearised */

@@ -162,6 +162,7 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 	if (p->op == RXFER_READ)
 		conn->reads += conn->unordered;
 	conn->counts.sqe++;
+	conn->counts.sqe_op[p->op]++;
 	conn->counts.posts++;
 }
 

@@ -243,11 +243,13 @@ struct rxfer_shape {
 /**
  * struct rxfer_conn_attr - a connection to be.
  * @slots:     I/Os in flight, as the upper layer counts them
- * @ios:       posts in flight, where an I/O of its is several: a WRITE, then a reply; 0: @slots
+ * @ios:       posts in flight, where an I/O of its is several: a WRITE, then a reply; 0: @slots.
+ * At least half of @slots times the posts of an I/O, or the ring is full of silent ones for ever
  * @reply:     a SEND of one fragment ends each of its I/Os, besides those of @shape
  * @rounds:    an I/O of more WRs than the send queue has entries goes in rounds (ticket.h): N is
  * what a round takes
- * @one_message: a SEND is one message whatever the strategy does with its fragments
+ * @one_message: a SEND is one message whatever the strategy does with fragments; for who posts no
+ * READs and WRITEs
  * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
  * the most that the device takes
  * @rq_depth:  RECVs posted at most
@@ -300,6 +302,7 @@ struct rxfer_conn_info {
 /* struct rxfer_counts - counted where they happen. */
 struct rxfer_counts {
 	uint64_t sqe;		   /* WRs posted */
+	uint64_t sqe_op[4];	   /* of these, by enum rxfer_opcode; notes are SENDs */
 	uint64_t cqe;		   /* SQ completions polled */
 	uint64_t posts;		   /* ibv_post_send() calls that posted the WRs */
 	uint64_t recv_cqe;	   /* RQ completions polled */
@@ -358,6 +361,7 @@ enum rxfer_flags {
 	RXFER_MUST_SIGNAL = 1, /* the caller waits for this very I/O */
 	RXFER_ASIDE = 2,       /* no measured work: counted apart, in RXFER_FIXED memory only */
 	RXFER_MORE = 4,	       /* hold it back: more follows, for one post of all; not with ASIDE */
+	RXFER_PART = 8,	       /* more of the same I/O of the upper layer follows, now or later */
 };
 
 /**
@@ -409,7 +413,7 @@ struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn);
 /**
  * rxfer_post_held() - as the posts above, out of credits that were reserved before.
  * @held: of rxfer_conn_sq(), as many as it may take and @keep. Once spent it is @keep, which stay
- * reserved; what was left over is free. Untouched where nothing was posted.
+ * reserved; what was left over is free. Untouched where it did not come to a post.
  * Returns also -EAGAIN where @ios posts are in flight; never for want of credits.
  */
 int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,

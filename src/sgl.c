@@ -116,7 +116,6 @@ uint32_t rxfer_cut_take(struct rxfer_cut *cut, uint32_t wrs, struct rxfer_part *
 	for (;;) {
 		bool in_local, in_remote;
 
-		skip_empty(&next);
 		in_local = next.local_off != 0;
 		in_remote = next.remote_off != 0;
 		if (!rxfer_cut_next(&next, &piece) || taken + piece.starts_wr > wrs)

@@ -141,13 +141,24 @@ static struct rxfer_io *held_io(struct rxfer_io *first, uint32_t i)
 	return first;
 }
 
+/* @n more of its WRs were posted; fewer where it is negative, as unsigned numbers have it. */
+static inline void count(struct rxfer_conn *conn, const struct rxfer_io *io, uint64_t n)
+{
+	if (io->aside) {
+		conn->counts.aside_sqe += n;
+		return;
+	}
+	conn->counts.sqe += n;
+	conn->counts.sqe_op[io->done.op] += n;
+}
+
 /* The device took the first @taken WRs of an I/O: what the others changed is as it was. */
 static void undo(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t taken)
 {
 	for (uint32_t i = 0; i < io->nwr; i++)
 		io->said[i] = io->wr[i].send_flags & IBV_SEND_SIGNALED;
 	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, io->nwr);
-	*(io->aside ? &conn->counts.aside_sqe : &conn->counts.sqe) -= io->nwr - taken;
+	count(conn, io, (uint64_t)taken - io->nwr);
 }
 
 /*
@@ -218,8 +229,8 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 
 		io->sig[i].io_epoch = io->epoch;
 		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], io->epoch,
-				      last && (flags & RXFER_MUST_SIGNAL), last,
-				      last && !(flags & RXFER_MORE));
+				      last && (flags & RXFER_MUST_SIGNAL),
+				      last && !(flags & RXFER_PART), last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
 		if (!read && __builtin_expect(bytes <= conn->inline_max, 0))
@@ -284,7 +295,7 @@ static int submit(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, un
 	conn->next_io = io->next;
 	conn->inflight++;
 	sign(conn, io, seq, flags);
-	*(aside ? &conn->counts.aside_sqe : &conn->counts.sqe) += io->nwr;
+	count(conn, io, io->nwr);
 	hold(conn, io);
 	if (flags & RXFER_MORE)
 		return 0;
@@ -384,6 +395,18 @@ static int misfit(const struct rxfer_conn *conn, const struct rxfer_op *op)
 			  rxfer_count(op->nremote, "segment").s, s->frags, s->segments);
 }
 
+/* Where I/Os go in rounds there is room for the WRs of one, and the shape allows more. */
+static bool fits(const struct rxfer_conn *conn, const struct rxfer_io *io,
+		 const struct rxfer_op *op)
+{
+	struct rxfer_cut cut;
+
+	if (rxfer_cut_worst(ranges(io), op->nremote, conn->sge_max) <= conn->need)
+		return true;
+	rxfer_cut_init(&cut, io->first, ranges(io), op->remote, op->nremote, conn->sge_max);
+	return rxfer_cut_count(&cut) <= conn->need;
+}
+
 /* Map an I/O's memory and make its WRs. What is written to the next free I/O before it is taken
  * does no harm if it is not taken then. */
 static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_op *op)
@@ -405,6 +428,11 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	rc = map(conn, io, local, n, fixed);
 	if (rc)
 		return rc;
+	if (__builtin_expect(conn->attr.rounds && !fits(conn, io, op), 0)) {
+		rxfer_io_unmap(conn, io);
+		return rxfer_fail(EMSGSIZE, "a post of more than %s: it goes in rounds",
+				  rxfer_count(conn->need, "WR").s);
+	}
 	build(conn, io, op->remote, op->nremote);
 	if (io->nwr == 0) {
 		rxfer_io_unmap(conn, io);
@@ -436,8 +464,10 @@ int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t
 	rc = make(conn, io, op);
 	if (rc)
 		return rc;
-	if (rxfer_sq_commit(&conn->sq, *held, io->nwr, keep, &seq))
+	if (rxfer_sq_commit(&conn->sq, *held, io->nwr, keep, &seq)) {
+		rxfer_io_unmap(conn, io);
 		return account_broken(conn, io->nwr);
+	}
 	*held = keep;
 	return submit(conn, io, seq, op->flags);
 }

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RPC mode, the server's end: take requests, move their data, reply.
+ *
+ * A request finds a place: memory for its data and a buffer for its reply. Its RECV is posted again
+ * there and then, before anything that could make the client send the next one. The place queues
+ * up for credits as one ticket, for all WRs of the I/O and the reply (ticket.h). WRITEs and the
+ * reply go out as one chain; READs are awaited, and then the reply goes.
+ *
+ * A place is no request's id: with the reply the id is the client's again, but the reply's buffer,
+ * and the bytes that were written from, are free only when a completion proves them sent. A request
+ * that arrives when no place is free waits in the backlog, in its RECV buffer; there is one for
+ * each request that can be in flight.
+ *
+ * What a client sends may be anything. It is checked before a byte of it is used (rpc_msg.c), ids
+ * against those that are in flight (rpc_ids), and how its segments lie against the most WRs that
+ * were agreed on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "load_internal.h"
+#include "load_rpc.h"
+
+#define BURST                                                                               \
+	32 /* as many are handed up together, and done on a QP before the next has its turn \
+	    */
+
+/*
+ * struct place - one I/O.
+ * @ticket: its first member, so that the one is known by the other
+ * @next:   of the free ones
+ * @epoch:  its word for the signalling rules
+ * @number: of the I/O on its QP; @id: the request's
+ * @reads:  posts of READs that are not done
+ * @cut:    how far its rounds have come
+ */
+struct place {
+	struct rxfer_ticket ticket;
+	struct place *next;
+	uint64_t epoch;
+	uint64_t number;
+	uint64_t length;
+	uint32_t id;
+	uint32_t nsegs;
+	uint32_t reads;
+	struct rxfer_cut cut;
+	struct rxfer_seg *segs;	  /* the client's */
+	struct rxfer_frag *frags; /* ours */
+	struct rxfer_seg *local;  /* the same, for @cut */
+	char *reply;
+};
+
+/* A request that waits for a place, in its RECV buffer. */
+struct backlog {
+	uint32_t recv, bytes;
+};
+
+/* struct lane - one QP. @backlog: a ring of plan.limits.slots; @numbers: requests so far. */
+struct lane {
+	struct rxfer_conn *conn;
+	struct rxfer_tickets tickets;
+	struct rpc_ids ids;
+	struct place *places, *free;
+	uint32_t nfree;
+	struct backlog *backlog;
+	uint32_t first, waiting;
+	uint64_t numbers;
+	uint32_t sge_max;
+};
+
+/* @part, @frags: room for one round of an I/O. */
+struct rpc_server {
+	const struct cfg *cfg;
+	const struct clock *clock;
+	struct rpc_plan plan;
+	struct rxfer_conn **conns;
+	struct lane *lanes;
+	struct place *places;
+	struct rxfer_seg *segs;
+	struct rxfer_frag *frags;
+	struct backlog *backlog;
+	struct rxfer_part part;
+	struct rxfer_frag *part_frags;
+	struct area recvs, replies, data;
+	uint64_t backlogged, copied;
+};
+
+static struct place *place_of(struct rxfer_ticket *ticket)
+{
+	return (struct place *)ticket; /* its first member */
+}
+
+static unsigned int number_of(const struct rpc_server *s, const struct lane *lane)
+{
+	return (unsigned int)(lane - s->lanes);
+}
+
+/* Waits are timed where phases are. */
+static uint64_t now(const struct rpc_server *s)
+{
+	return s->cfg->timing == TIMING_PHASES ? clock_ticks(s->clock) : 0;
+}
+
+static struct rpc_bytes bytes_of(const struct rpc_server *s, const struct lane *lane,
+				 const struct place *p)
+{
+	return (struct rpc_bytes){number_of(s, lane), p->number, s->cfg->size, " at the server"};
+}
+
+static char *recv_buffer(const struct rpc_server *s, const struct lane *lane, uint64_t recv)
+{
+	return s->recvs.base + (number_of(s, lane) * s->cfg->depth + recv) * s->plan.request_room;
+}
+
+static int post_recv(const struct rpc_server *s, const struct lane *lane, uint64_t recv)
+{
+	return rxfer_post_recv(lane->conn, recv_buffer(s, lane, recv),
+			       (uint32_t)s->plan.request_room, recv);
+}
+
+/* ---- Replies ---- */
+
+/* Its data go into the reply by copy, behind the header. */
+static void bring_data(struct rpc_server *s, struct place *p, char *to)
+{
+	uint64_t left = p->length;
+
+	for (uint32_t i = 0; left; i++) {
+		uint64_t len = p->frags[i].len < left ? p->frags[i].len : left;
+
+		memcpy(to, p->frags[i].addr, len);
+		to += len;
+		left -= len;
+	}
+	s->copied += p->length;
+}
+
+static uint32_t write_reply(struct rpc_server *s, struct place *p)
+{
+	const struct rpc_reply reply = {
+		.id = p->id,
+		.status = RPC_OK,
+		.bytes = p->length,
+		.inline_len = s->plan.brings ? (uint32_t)p->length : 0,
+	};
+	uint32_t bytes = rpc_reply_write(p->reply, &reply);
+
+	if (s->plan.brings)
+		bring_data(s, p, p->reply + bytes);
+	return bytes + reply.inline_len;
+}
+
+/* The ring holds all that places can have in flight, and credits were held: nothing is waited for.
+ */
+static int posted(int rc)
+{
+	return rc == -EAGAIN ? rxfer_fail(EPROTO, "a bug of ours: no room for a post of the server")
+			     : rc;
+}
+
+static int spend(struct lane *lane, struct place *p, const struct rxfer_op *op, bool reply)
+{
+	int keep = rxfer_ticket_spend(&lane->tickets, &p->ticket, reply);
+
+	if (keep < 0)
+		return rxfer_fail(keep, "a bug of ours: the server posts what was not granted");
+	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, (uint32_t)keep));
+}
+
+static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	struct rxfer_frag message = {p->reply, write_reply(s, p)};
+	struct rxfer_op op = {.op = RXFER_SEND,
+			      .local = &message,
+			      .nlocal = 1,
+			      .fixed = 1,
+			      .id = (uint64_t)(p - lane->places),
+			      .epoch = &p->epoch};
+	int rc = rpc_ids_give(&lane->ids, p->id);
+
+	return rc ? rc : spend(lane, p, &op, true);
+}
+
+/* ---- Moving data ---- */
+
+/* What the next WRs of the I/O are: all of it, mostly; else as much as was granted. */
+static void next_part(struct rpc_server *s, struct place *p, uint32_t wrs, struct rxfer_op *op)
+{
+	struct rxfer_part *part = &s->part;
+
+	op->local = p->frags;
+	op->nlocal = s->plan.frags;
+	op->remote = p->segs;
+	op->nremote = p->nsegs;
+	if (!wrs)
+		return;
+	rxfer_cut_take(&p->cut, wrs, part);
+	for (uint32_t i = 0; i < part->nlocal; i++)
+		s->part_frags[i] = (struct rxfer_frag){(void *)(uintptr_t)part->local[i].addr,
+						       part->local[i].len};
+	op->local = s->part_frags;
+	op->nlocal = part->nlocal;
+	op->remote = part->remote;
+	op->nremote = part->nremote;
+}
+
+static int post_reads(struct lane *lane, struct place *p, struct rxfer_op *op)
+{
+	bool last = rxfer_ticket_is_last(&p->ticket);
+
+	op->op = RXFER_READ;
+	op->flags = RXFER_PART | (last ? RXFER_MUST_SIGNAL : 0); /* the reply waits for it */
+	p->reads++;
+	return spend(lane, p, op, false);
+}
+
+/* The last WRITEs and the reply are one chain. */
+static int post_writes(struct rpc_server *s, struct lane *lane, struct place *p,
+		       struct rxfer_op *op)
+{
+	bool last = rxfer_ticket_is_last(&p->ticket);
+	int rc;
+
+	op->op = RXFER_WRITE;
+	op->flags = RXFER_PART | (last ? RXFER_MORE : 0);
+	rc = spend(lane, p, op, false);
+	return rc || !last ? rc : reply(s, lane, p);
+}
+
+/* The last WRITE is the reply: its credit is the ticket's one for that. */
+static int post_last_imm(struct lane *lane, struct place *p, struct rxfer_op *op)
+{
+	int rc = rpc_ids_give(&lane->ids, p->id);
+
+	op->op = RXFER_WRITE_IMM;
+	op->imm = p->id;
+	if (!rc && p->ticket.wrs)
+		rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, false) < 0 ? -EPROTO : 0;
+	return rc ? rc : spend(lane, p, op, true);
+}
+
+/* Its ticket was granted WRs; with the last of them, or with none, comes the reply. */
+static int go_on(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	bool last = rxfer_ticket_is_last(&p->ticket), imm = s->plan.imm && last;
+	struct rxfer_op op = {.id = (uint64_t)(p - lane->places), .epoch = &p->epoch};
+	bool whole = last && p->cut.local == p->local && p->cut.local_off == 0;
+
+	if (!s->plan.moves)
+		return reply(s, lane, p);
+	next_part(s, p, whole ? 0 : p->ticket.wrs + imm, &op);
+	if (s->plan.limits.op == RPC_READ)
+		return post_reads(lane, p, &op);
+	return imm ? post_last_imm(lane, p, &op) : post_writes(s, lane, p, &op);
+}
+
+/* Those who waited for credits, in turn. */
+static int grant(struct rpc_server *s, struct lane *lane)
+{
+	struct rxfer_ticket *ticket;
+	int rc = 0;
+
+	while (!rc && (ticket = rxfer_tickets_next(&lane->tickets, now(s))))
+		rc = go_on(s, lane, place_of(ticket));
+	return rc;
+}
+
+/* ---- Requests ---- */
+
+static int too_many(const struct lane *lane, const struct place *p, uint32_t wrs)
+{
+	return rxfer_fail(
+		EBADMSG,
+		"the segments of request %u lie so that its data take %u WRs (agreed were %u)",
+		p->id, wrs, lane->tickets.most);
+}
+
+/* How many WRs its data take. One segment, as most have, is no walk. */
+static uint32_t count_wrs(const struct rpc_server *s, const struct lane *lane, struct place *p)
+{
+	rxfer_cut_init(&p->cut, p->local, s->plan.frags, p->segs, p->nsegs, lane->sge_max);
+	if (p->nsegs == 1)
+		return 1 + (s->plan.frags - 1) / lane->sge_max;
+	return rxfer_cut_count(&p->cut);
+}
+
+static int start(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	uint32_t wrs = s->plan.moves ? count_wrs(s, lane, p) : 0;
+	int rc;
+
+	if (s->cfg->verify && s->plan.limits.op == RPC_READ)
+		rpc_bytes_poison(p->frags, s->plan.frags);
+	else if (s->cfg->verify && s->plan.limits.op == RPC_WRITE)
+		rpc_bytes_fill(p->frags, s->plan.frags, bytes_of(s, lane, p));
+	rc = rxfer_ticket_take(&lane->tickets, &p->ticket, wrs - s->plan.imm, now(s));
+	if (rc == -EMSGSIZE)
+		return too_many(lane, p, wrs);
+	if (rc < 0)
+		return rxfer_fail(rc, "a bug of ours: a place is used twice");
+	return rc ? go_on(s, lane, p) : 0;
+}
+
+static int parse(struct rpc_server *s, struct lane *lane, struct place *p, const char *message,
+		 uint32_t bytes)
+{
+	struct rpc_request r = {.segs = p->segs};
+	struct rxfer_frag carried;
+	int rc = rpc_request_parse(message, bytes, &s->plan.limits, &r);
+
+	if (!rc)
+		rc = rpc_ids_take(&lane->ids, r.id);
+	if (rc)
+		return rc;
+	p->id = r.id;
+	p->length = r.length;
+	p->nsegs = r.nsegs;
+	p->number = lane->numbers++;
+	if (!s->cfg->verify || !s->plan.carries)
+		return 0;
+	carried = (struct rxfer_frag){(void *)(uintptr_t)r.inline_data, r.inline_len};
+	return rpc_bytes_check(&carried, 1, p->length, bytes_of(s, lane, p));
+}
+
+/* There is a free place. */
+static int take_request(struct rpc_server *s, struct lane *lane, uint32_t recv, uint32_t bytes)
+{
+	struct place *p = lane->free;
+	int rc = parse(s, lane, p, recv_buffer(s, lane, recv), bytes);
+
+	if (!rc)
+		rc = post_recv(s, lane, recv);
+	if (rc)
+		return rc;
+	lane->free = p->next;
+	lane->nfree--;
+	return start(s, lane, p);
+}
+
+static int arrived(struct rpc_server *s, struct lane *lane, const struct rxfer_done *done)
+{
+	uint32_t slots = s->plan.limits.slots;
+
+	if (lane->free && !lane->waiting)
+		return take_request(s, lane, (uint32_t)done->id, (uint32_t)done->bytes);
+	lane->backlog[(lane->first + lane->waiting++) % slots] =
+		(struct backlog){(uint32_t)done->id, (uint32_t)done->bytes};
+	s->backlogged++;
+	return 0;
+}
+
+/* Its reply is proven: it is free, for the oldest request that waits for it. */
+static int free_place(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	struct backlog oldest;
+
+	p->next = lane->free;
+	lane->free = p;
+	lane->nfree++;
+	if (!lane->waiting)
+		return 0;
+	oldest = lane->backlog[lane->first];
+	lane->first = (lane->first + 1) % s->plan.limits.slots;
+	lane->waiting--;
+	return take_request(s, lane, oldest.recv, oldest.bytes);
+}
+
+static int read_done(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	int rc = 0;
+
+	p->reads--;
+	if (p->reads || p->ticket.wrs || !rxfer_ticket_is_last(&p->ticket))
+		return 0;
+	if (s->cfg->verify)
+		rc = rpc_bytes_check(p->frags, s->plan.frags, p->length, bytes_of(s, lane, p));
+	return rc ? rc : reply(s, lane, p);
+}
+
+static int take(struct rpc_server *s, struct lane *lane, const struct rxfer_done *done)
+{
+	switch (done->op) {
+	case RXFER_RECV:
+		return arrived(s, lane, done);
+	case RXFER_READ:
+		return read_done(s, lane, &lane->places[done->id]);
+	case RXFER_WRITE:
+		return 0; /* the reply behind it proves no less */
+	default:
+		return free_place(s, lane, &lane->places[done->id]);
+	}
+}
+
+/* One look at one QP, as long as there is something, but not for ever: others wait. */
+static int pass(struct rpc_server *s, struct lane *lane)
+{
+	struct rxfer_done done[BURST];
+	int did = 0, n, rc = 0;
+
+	do {
+		n = rxfer_poll(lane->conn, done, BURST);
+		if (n < 0)
+			return n;
+		did += n;
+		for (int i = 0; !rc && i < n; i++)
+			rc = take(s, lane, &done[i]);
+		if (!rc && n && lane->tickets.first)
+			rc = grant(s, lane);
+	} while (!rc && n && did < BURST && rxfer_more(lane->conn));
+	return rc ? rc : did;
+}
+
+int rpc_server_pass(struct rpc_server *s)
+{
+	int did = 0;
+
+	for (struct lane *lane = s->lanes; lane < s->lanes + s->cfg->qps; lane++) {
+		int rc = pass(s, lane);
+
+		if (rc < 0)
+			return rc;
+		did += rc;
+	}
+	return did;
+}
+
+int rpc_server_quiet(struct rpc_server *s, bool *yes)
+{
+	const struct rxfer_seg nowhere = {0};
+
+	*yes = true;
+	for (struct lane *lane = s->lanes; lane < s->lanes + s->cfg->qps; lane++) {
+		int rc = 0;
+
+		if (lane->nfree == s->plan.places && rxfer_idle(lane->conn))
+			continue;
+		*yes = false;
+		if (!lane->ids.in_flight && !lane->waiting)
+			rc = rxfer_drain(lane->conn, &nowhere);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- Counts ---- */
+
+void rpc_server_restart(struct rpc_server *s)
+{
+	s->backlogged = s->copied = 0;
+	for (uint64_t i = 0; i < s->cfg->qps; i++)
+		rxfer_tickets_restart(&s->lanes[i].tickets);
+}
+
+void rpc_server_count(const struct rpc_server *s, struct counts *c)
+{
+	c->unproven += s->backlogged;
+	c->copied_bytes += s->copied;
+	for (uint64_t i = 0; i < s->cfg->qps; i++) {
+		const struct rxfer_tickets *t = &s->lanes[i].tickets;
+
+		c->stalls += t->started.count;
+		c->stall_ns += clock_ns(s->clock, t->started.ns);
+	}
+}
+
+const struct area *rpc_server_memory(const struct rpc_server *s)
+{
+	return s->data.len ? &s->data : &s->recvs;
+}
+
+/* ---- Making one ---- */
+
+static int make_areas(struct rpc_server *s, const struct layout *layout, struct rxfer_dev *dev)
+{
+	uint64_t qps = s->cfg->qps, places = qps * s->plan.places;
+	bool has_data = s->plan.moves || s->plan.brings;
+	unsigned int rights = s->plan.limits.op == RPC_READ ? RXFER_READ_SINK : RXFER_LOCAL;
+	int rc = area_make(dev, qps * s->cfg->depth * s->plan.request_room, RXFER_FIXED, &s->recvs);
+
+	if (!rc)
+		rc = area_make(dev, places * s->plan.reply_room, RXFER_FIXED, &s->replies);
+	if (!rc && has_data)
+		rc = area_make_io(dev, s->cfg, places * layout->slot, rights, &s->data);
+	return rc;
+}
+
+static int make_arrays(struct rpc_server *s)
+{
+	size_t places = s->cfg->qps * s->plan.places, frags = s->plan.frags;
+	size_t segs = s->plan.limits.segs;
+
+	s->lanes = calloc(s->cfg->qps, sizeof(*s->lanes));
+	s->places = calloc(places, sizeof(*s->places));
+	s->segs = calloc(places * (frags + segs) + frags + segs, sizeof(*s->segs));
+	s->frags = calloc((places + 1) * frags, sizeof(*s->frags));
+	s->backlog = calloc(s->cfg->qps * s->cfg->depth, sizeof(*s->backlog));
+	if (!s->lanes || !s->places || !s->segs || !s->frags || !s->backlog)
+		return rxfer_fail(ENOMEM, "out of memory for %s at the server",
+				  rxfer_count(places, "I/O").s);
+	s->part.local = s->segs + places * (frags + segs);
+	s->part.remote = s->part.local + frags;
+	s->part_frags = s->frags + places * frags;
+	return 0;
+}
+
+static void init_place(struct rpc_server *s, const struct layout *layout, size_t i)
+{
+	size_t frags = s->plan.frags, segs = s->plan.limits.segs;
+	struct place *p = &s->places[i];
+
+	p->frags = s->frags + i * frags;
+	p->local = s->segs + i * (frags + segs);
+	p->segs = p->local + frags;
+	p->reply = s->replies.base + i * s->plan.reply_room;
+	if (!s->data.len)
+		return;
+	layout_frags(s->cfg, s->data.base + i * layout->slot, p->frags);
+	for (size_t k = 0; k < frags; k++)
+		p->local[k] = (struct rxfer_seg){(uintptr_t)p->frags[k].addr, p->frags[k].len, 0};
+}
+
+static int init_tickets(const struct rpc_server *s, struct lane *lane)
+{
+	struct rxfer_conn_info info;
+	int rc;
+
+	rxfer_conn_info(lane->conn, &info);
+	lane->sge_max = info.sge_per_wr;
+	rc = rxfer_tickets_init(&lane->tickets, rxfer_conn_sq(lane->conn),
+				s->plan.moves ? s->plan.frags - s->plan.imm : 0);
+	if (!rc && lane->tickets.need != info.need)
+		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
+				  info.need, lane->tickets.need);
+	return rc ? rxfer_fail(rc, "the queue for credits: %s", strerror(-rc)) : 0;
+}
+
+static int init_lane(struct rpc_server *s, const struct layout *layout, uint64_t qp)
+{
+	struct lane *lane = &s->lanes[qp];
+	int rc;
+
+	lane->conn = s->conns[qp];
+	lane->places = s->places + qp * s->plan.places;
+	lane->backlog = s->backlog + qp * s->cfg->depth;
+	for (uint32_t i = 0; i < s->plan.places; i++) {
+		init_place(s, layout, qp * s->plan.places + i);
+		lane->places[i].next = lane->free;
+		lane->free = &lane->places[i];
+	}
+	lane->nfree = s->plan.places;
+	rc = init_tickets(s, lane);
+	if (!rc && rpc_ids_init(&lane->ids, s->plan.limits.slots))
+		rc = rxfer_fail(ENOMEM, "out of memory");
+	for (uint64_t i = 0; !rc && i < s->cfg->depth; i++)
+		rc = post_recv(s, lane, i);
+	return rc;
+}
+
+struct rpc_server *rpc_server_new(const struct cfg *cfg, const struct layout *layout,
+				  struct rxfer_dev *dev, struct rxfer_conn **conns,
+				  const struct clock *clock)
+{
+	struct rpc_server *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s) {
+		rxfer_fail(ENOMEM, "out of memory");
+		return NULL;
+	}
+	s->cfg = cfg;
+	s->clock = clock;
+	s->conns = conns;
+	rpc_plan_make(cfg, &s->plan);
+	rc = make_areas(s, layout, dev);
+	if (!rc)
+		rc = make_arrays(s);
+	for (uint64_t qp = 0; !rc && qp < cfg->qps; qp++)
+		rc = init_lane(s, layout, qp);
+	if (!rc)
+		return s;
+	rpc_server_free(s);
+	return NULL;
+}
+
+void rpc_server_free(struct rpc_server *s)
+{
+	if (!s)
+		return;
+	for (uint64_t i = 0; s->lanes && i < s->cfg->qps; i++)
+		rpc_ids_free(&s->lanes[i].ids);
+	area_drop(&s->recvs);
+	area_drop(&s->replies);
+	area_drop(&s->data);
+	free(s->lanes);
+	free(s->places);
+	free(s->segs);
+	free(s->frags);
+	free(s->backlog);
+	free(s);
+}
