@@ -68,11 +68,16 @@ static void led_to(struct rpc_sim *s, struct rpc_io *io, int events)
 static void begin_io(struct rpc_sim *s, struct rxfer_slot *slot)
 {
 	struct rpc_io *io = &s->io[slot->index];
-	bool must = s->c.completes == RXFER_SLOT_AT_PROOF;
-	struct rpc_op op = {WR_REG, WR_SEND, rpc_up_to(s, 1, s->c.submit) - 1, slot->index, must};
+	struct rpc_op op = {.kind = WR_REG,
+			    .last = WR_SEND,
+			    .n = rpc_up_to(s, 1, s->c.submit) - 1,
+			    .who = slot->index,
+			    .must = s->c.completes == RXFER_SLOT_AT_PROOF,
+			    .epoch = &io->epoch};
 
 	rpc_expect(s, !rpc_truly_in_use(s, io));
-	*io = (struct rpc_io){.handed = true, .recv = true, .revoke = RPC_NEVER};
+	*io = (struct rpc_io){
+		.handed = true, .recv = true, .revoke = RPC_NEVER, .epoch = io->epoch};
 	io->n = rpc_up_to(s, 0, s->c.most);
 	if (io->n)
 		io->revoker = s->c.later ? (enum rpc_revoker)rpc_up_to(s, BY_PEER, BY_WRS)
@@ -184,8 +189,12 @@ static struct rxfer_slot *some_slot(struct rpc_sim *s, bool revoke)
 
 static void revoke_by_wrs(struct rpc_sim *s, struct rpc_io *io, struct rxfer_slot *slot)
 {
-	struct rpc_op op = {WR_INV, WR_INV, rpc_up_to(s, 1, s->c.later) - 1, slot->index,
-			    s->c.completes != RXFER_SLOT_AT_REPLY};
+	struct rpc_op op = {.kind = WR_INV,
+			    .last = WR_INV,
+			    .n = rpc_up_to(s, 1, s->c.later) - 1,
+			    .who = slot->index,
+			    .must = s->c.completes != RXFER_SLOT_AT_REPLY,
+			    .epoch = &io->epoch};
 
 	io->revoke = rpc_post_held(s, &s->client, &op, &slot->held, 0);
 	if (s->broken == RPC_POSTED_IS_REVOKED)

@@ -17,19 +17,32 @@ static uint32_t plan(const struct rpc_sim *s, uint32_t n, uint32_t round, uint32
 	return n / *rounds + (round < n % *rounds);
 }
 
+enum follows { NOTHING, AWAITED, REPLY };
+
 /* WRs of a round, at least one. What is not needed of what it holds is free at once. */
 static void post_data(struct rpc_sim *s, struct rpc_place *place, uint32_t n, uint32_t keep,
-		      bool must)
+		      enum follows follows)
 {
-	struct rpc_op op = {WR_DATA, WR_DATA, n - 1, (uint32_t)(place - s->place), must};
+	struct rpc_op op = {.kind = WR_DATA,
+			    .last = WR_DATA,
+			    .n = n - 1,
+			    .who = (uint32_t)(place - s->place),
+			    .must = follows == AWAITED,
+			    .more = follows == REPLY,
+			    .epoch = &place->epoch};
 
 	rpc_post_held(s, &s->server, &op, &place->ticket.held, keep);
 	place->moving++;
 }
 
-static void post_reply(struct rpc_sim *s, struct rpc_place *place)
+/* The reply, behind @n WRs of data that are one I/O with it. */
+static void post_reply(struct rpc_sim *s, struct rpc_place *place, uint32_t n)
 {
-	const struct rpc_op op = {.last = WR_REPLY, .who = (uint32_t)(place - s->place)};
+	struct rpc_op op = {.kind = WR_DATA,
+			    .last = WR_REPLY,
+			    .n = n,
+			    .who = (uint32_t)(place - s->place),
+			    .epoch = &place->epoch};
 
 	rpc_expect(s, place->reply < s->server.returned); /* or its buffer is in use */
 	s->server.recvs++;
@@ -52,7 +65,7 @@ static void post_round_broken(struct rpc_sim *s, struct rpc_place *place)
 	if (!n || (s->c.write && last))
 		return;
 	place->left -= n;
-	post_data(s, place, n, 0, true);
+	post_data(s, place, n, 0, AWAITED);
 	if (last)
 		place->state = MOVING;
 }
@@ -63,33 +76,53 @@ static bool reply_broken(struct rpc_sim *s, struct rpc_place *place)
 		return false;
 	place->ticket.held++;
 	if (place->left)
-		post_data(s, place, place->left, 1, false);
-	post_reply(s, place);
+		post_data(s, place, place->left, 1, REPLY);
+	post_reply(s, place, 0);
 	return true;
 }
 
-static void reply(struct rpc_sim *s, struct rpc_place *place)
+static bool spend(struct rpc_sim *s, struct rpc_place *place, bool reply)
 {
-	if (rpc_expect(s, rxfer_ticket_spend(&s->tickets, &place->ticket, true) == 0))
-		post_reply(s, place);
+	return rpc_expect(s, rxfer_ticket_spend(&s->tickets, &place->ticket, reply) == !reply);
 }
 
-/* READs are awaited before the reply goes; behind the last WRITEs it goes at once. */
+static void reply(struct rpc_sim *s, struct rpc_place *place, uint32_t n)
+{
+	if (spend(s, place, true))
+		post_reply(s, place, n);
+}
+
+/* The last WRITEs: the reply is the very last of them, as with immediate data, or one post with
+ * them, or a post of its own. */
+static void post_last_writes(struct rpc_sim *s, struct rpc_place *place, uint32_t n)
+{
+	uint32_t one = prop_range(s->p, 0, 2);
+
+	if (one < 2)
+		post_data(s, place, n, 1, one ? REPLY : NOTHING);
+	reply(s, place, one < 2 ? 0 : n);
+}
+
+/* READs are awaited before the reply goes; with the last WRITEs it goes at once. */
 static void post_round(struct rpc_sim *s, struct rpc_place *place)
 {
-	bool last = rxfer_ticket_is_last(&place->ticket), await = last && !s->c.write;
+	bool last = rxfer_ticket_is_last(&place->ticket);
 	uint32_t n = place->ticket.wrs;
 
-	if (n) {
-		if (!rpc_expect(s, rxfer_ticket_spend(&s->tickets, &place->ticket, false) == 1))
-			return;
-		post_data(s, place, rpc_up_to(s, 1, n), 1,
-			  await || (!last && prop_chance(s->p, 50)));
+	if (!n) {
+		reply(s, place, 0);
+		return;
 	}
-	if (n && await)
+	n = rpc_up_to(s, 1, n);
+	if (!spend(s, place, false))
+		return;
+	if (last && s->c.write) {
+		post_last_writes(s, place, n);
+		return;
+	}
+	post_data(s, place, n, 1, last || prop_chance(s->p, 50) ? AWAITED : NOTHING);
+	if (last)
 		place->state = MOVING;
-	else if (last)
-		reply(s, place);
 }
 
 static void remove_from_fifo(struct rpc_sim *s, uint32_t at)
@@ -278,7 +311,7 @@ bool rpc_server_reply(struct rpc_sim *s)
 		if (place->state != REPLY_DUE)
 			continue;
 		if (s->broken != RPC_NO_REPLY_CREDIT)
-			reply(s, place);
+			reply(s, place, 0);
 		else if (!reply_broken(s, place))
 			continue;
 		return true;

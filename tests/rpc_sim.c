@@ -141,7 +141,7 @@ bool rpc_queue_poll(struct rpc_sim *s, struct rpc_queue *q, struct rpc_done *don
 }
 
 /* A chain whose credits were just committed. */
-static void chain(struct rpc_sim *s, struct rpc_queue *q, const struct rpc_op *op, uint64_t *epoch)
+static void chain(struct rpc_sim *s, struct rpc_queue *q, const struct rpc_op *op)
 {
 	uint32_t i;
 
@@ -150,8 +150,8 @@ static void chain(struct rpc_sim *s, struct rpc_queue *q, const struct rpc_op *o
 		bool end = i == op->n;
 		struct rxfer_sig_wr wr = {.must_signal = op->must && end,
 					  .ends_io = end,
-					  .ends_post = end,
-					  .io_epoch = epoch};
+					  .ends_post = end && !op->more,
+					  .io_epoch = op->epoch};
 		struct rpc_wr *entry = &q->wr[q->head++ % RPC_RING];
 
 		entry->kind = end ? op->last : op->kind;
@@ -171,7 +171,7 @@ uint64_t rpc_post_held(struct rpc_sim *s, struct rpc_queue *q, const struct rpc_
 	*held = keep;
 	rpc_expect(s, first == (uint32_t)q->head);
 	rpc_expect(s, q->n_post - q->n_done < RPC_RING);
-	chain(s, q, op, &io->epoch);
+	chain(s, q, op);
 	io->kind = op->last;
 	io->who = op->who;
 	io->last = q->head - 1;
@@ -274,7 +274,8 @@ static void set_up(struct rpc_sim *s)
 /* The tail is silent if and only if entries are out; the drain brings them back. */
 static void drain(struct rpc_sim *s, struct rpc_queue *q, bool (*poll)(struct rpc_sim *s))
 {
-	const struct rpc_op op = {.last = WR_DRAIN, .must = true};
+	uint64_t epoch = 0;
+	const struct rpc_op op = {.last = WR_DRAIN, .must = true, .epoch = &epoch};
 	uint32_t held = 1;
 
 	rpc_expect(s, rxfer_sig_tail_silent(&q->sig) == (q->head != q->returned));

@@ -51,11 +51,11 @@ struct rpc_wr {
 	bool signalled;
 };
 
-/* An I/O of the engine's ring, handed up when @last is proven. @epoch: for the signalling rules */
+/* An I/O of the engine's ring, handed up when @last is proven. */
 struct rpc_done {
 	enum rpc_wr_kind kind;
 	uint32_t who;
-	uint64_t last, epoch;
+	uint64_t last;
 };
 
 /* A completion: of the WR @seq, or of a RECV that took the message of @who. */
@@ -93,7 +93,7 @@ struct rpc_io {
 	bool revoke_due, recv_due;
 	enum rpc_revoker revoker;
 	uint32_t n;
-	uint64_t send, revoke;
+	uint64_t send, revoke, epoch;
 };
 
 enum rpc_place_state { FREE, QUEUED, MOVING, REPLY_DUE, PROVING };
@@ -106,7 +106,7 @@ struct rpc_place {
 	struct rxfer_ticket ticket;
 	enum rpc_place_state state;
 	uint32_t slot, n, granted, moving, left;
-	uint64_t reply, taken;
+	uint64_t reply, taken, epoch;
 };
 
 struct rpc_sim {
@@ -156,11 +156,16 @@ bool rpc_queue_execute(struct rpc_sim *s, struct rpc_queue *q);
 /* Hands up I/Os that are done, or one message; @n how many. Returns whether anything was polled. */
 bool rpc_queue_poll(struct rpc_sim *s, struct rpc_queue *q, struct rpc_done *done, uint32_t *n);
 
-/* What is posted: @n WRs of @kind, then one of kind @last. @must: its poster waits for that. */
+/*
+ * What is posted: @n WRs of @kind, then one of kind @last. @must: its poster waits for that. @more:
+ * it does not end its post, another follows at once. @epoch: what the I/Os of one slot or place
+ * share, so that the signalling rules count them as one.
+ */
 struct rpc_op {
 	enum rpc_wr_kind kind, last;
 	uint32_t n, who;
-	bool must;
+	bool must, more;
+	uint64_t *epoch;
 };
 
 /*
