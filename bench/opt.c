@@ -413,6 +413,35 @@ static int parse_word(struct parser *p, const char *word)
 	return 0;
 }
 
+int opts_take(struct opts *o, const char *name, const char *value, char *error,
+	      unsigned int error_size)
+{
+	struct parser p = {
+		.command = command_name(o->command),
+		.out = o,
+		.error = error,
+		.error_size = error_size,
+	};
+	const struct opt *row = find_long(name, strlen(name));
+
+	if (!row)
+		return unknown_option(&p, name, name);
+	return row->commands & o->command ? take(&p, row, value) : wrong_command(&p, row);
+}
+
+/* Its options take its place: what is printed and sent does not depend on a file. */
+static int take_profile(struct parser *p)
+{
+	struct opt_given *g = given_for(p->out, find_long("profile", strlen("profile")));
+	int err;
+
+	if (!g->n)
+		return 0;
+	err = profile_apply(p->out, g->text[0], p->error, p->error_size);
+	drop_values(g);
+	return err;
+}
+
 int opts_parse(unsigned int command, int argc, char **argv, struct opts *out, char *error,
 	       unsigned int error_size)
 {
@@ -436,6 +465,8 @@ int opts_parse(unsigned int command, int argc, char **argv, struct opts *out, ch
 		err = text_error(
 			error, error_size,
 			"HOST is missing; say where the server runs: rxfer-bench client HOST");
+	if (!err && !out->want_help)
+		err = take_profile(&p);
 	if (err)
 		opts_free(out);
 	return err;

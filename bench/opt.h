@@ -187,6 +187,7 @@ struct opts {
  * included (--output: all do). A value that begins with a dash must be a number or stand behind
  * "=". Every value is checked here (ranges, names, numbers); the rules between options are checked
  * for each run, by plan_make().
+ * Where there is a --profile, its options are taken at the end, and are as if they had been given.
  * --help ends the parsing: what follows is not looked at, and HOST may be missing.
  * Returns 0; or -EINVAL (-ENOMEM) with @error one line: what is wrong, why, the nearest name or the
  * range, what to do. The line is printable ASCII, without a program prefix. Nothing to free then.
@@ -201,6 +202,27 @@ void opts_free(struct opts *o);
  * gets a table where --format is not given, with --output or without.
  */
 const char *opts_output(const struct opts *o, unsigned int i);
+
+/**
+ * opts_take() - one more option, as if "--NAME=VALUE" stood on the command line; @value NULL: just
+ * "--NAME". @o has the command, and a row in @given for each of opt_table.
+ * Returns as opts_parse(); what was given before is kept for the caller to free.
+ */
+int opts_take(struct opts *o, const char *name, const char *value, char *error,
+	      unsigned int error_size);
+
+/**
+ * profile_apply() - the options of a profile (opt_profile.c), but for those that @o has already.
+ * @name: with a slash, a file; else it is looked for in the directory that $RXFER_PROFILES names,
+ * then in PROFILES_DIR.
+ * Returns as opts_parse(), but @o is as before then: an error in a file begins with "FILE:LINE: ".
+ */
+int profile_apply(struct opts *o, const char *name, char *error, unsigned int error_size);
+
+/** profile_take() - a profile's @text, which is overwritten; @file: for messages. As opts_take().
+ */
+int profile_take(struct opts *o, const char *file, char *text, char *error,
+		 unsigned int error_size);
 
 /** opts_text() - the @i-th text of an option that may be repeated, NULL behind the last. */
 const char *opts_text(const struct opts *o, const char *name, unsigned int i);

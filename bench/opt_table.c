@@ -154,6 +154,17 @@ static int output_check(const char *text, char *why, unsigned int size)
 	return -EINVAL;
 }
 
+static int profile_check(const char *text, char *why, unsigned int size)
+{
+	size_t i;
+
+	for (i = 0; text[i]; i++)
+		if (iscntrl((unsigned char)text[i]))
+			return text_error(why, size,
+					  "a control character in a file's name; rename it");
+	return 0;
+}
+
 static int bind_check(const char *text, char *why, unsigned int size)
 {
 	size_t i;
@@ -272,6 +283,9 @@ const struct opt opt_table[] = {
 	  .arg = "FORMAT", .help = "what is written to stdout" },
 	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, REPORTS, .check = output_check,
 	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
+	{ "profile", 0, OPT_TEXT, OPT_NO_MEMBER, 0, RUNS, .check = profile_check,
+	  .arg = "PROFILE", .help = "options from a file, as far as they are not given here: the name of a profile, "
+				    "or a path with a slash" },
 	{ "debug", 0, OPT_FLAG, AT(debug), 0, ENDS | CMD_PROBE,
 	  .help = "trace on stderr what the ends tell each other, and the events of rdma_cm" },
 	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, OPT_PERFTEST, ALL_COMMANDS,

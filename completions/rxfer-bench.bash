@@ -49,6 +49,20 @@ _rxfer_bench_list() {
 	done
 }
 
+# Profiles by name: one's own, and those beside the program; behind a slash, files.
+# Usage: _rxfer_bench_profiles WORD
+_rxfer_bench_profiles() {
+	local dir
+	if [[ $1 == */* ]]; then
+		compgen -f -- "$1"
+		return
+	fi
+	dir=$(type -P rxfer-bench)
+	for dir in "$RXFER_PROFILES" "${dir%/*/*}/share/rxfer-bench/profiles"; do
+		[[ ! -d $dir ]] || (cd "$dir" && compgen -f -- "$1")
+	done | sort -u
+}
+
 # What can stand for WORD as the value of an option.
 # Usage: _rxfer_bench_values WORD NAME ARGUMENT VALUE...
 _rxfer_bench_values() {
@@ -57,6 +71,7 @@ _rxfer_bench_values() {
 	case "$name $argument" in
 	'--device '*) (cd /sys/class/infiniband && compgen -f -- "$word") ;;
 	*' FILE') compgen -f -- "$word" ;;
+	*' PROFILE') _rxfer_bench_profiles "$word" ;;
 	*,...) _rxfer_bench_list "$word" "$@" ;;
 	*) compgen -W "$*" -- "$word" ;;
 	esac
@@ -115,7 +130,7 @@ _rxfer_bench() {
 		COMPREPLY+=("${candidate#"$kept"}")
 	done < <(_rxfer_bench_candidates "$word" "${words[@]}")
 	[[ ${COMPREPLY[*]} != *[:=] ]] || compopt -o nospace
-	[[ ${words[-1]} != @(-o|--output) && $word != --output=* ]] || compopt -o filenames
+	[[ ${words[-1]} != @(-o|--output|--profile) && $word != --@(output|profile)=* ]] || compopt -o filenames
 } 2>/dev/null
 
 complete -F _rxfer_bench rxfer-bench

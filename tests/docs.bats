@@ -9,6 +9,7 @@ man="$top/man/rxfer-bench.1"
 completion="$top/completions/rxfer-bench.bash"
 
 setup() {
+	export RXFER_PROFILES="$top/bench/profiles"
 	bench=${RXFER_BENCH:-./rxfer-bench}
 	[[ -x $bench ]] || { echo "no program $bench: set RXFER_BENCH"; return 1; }
 }
@@ -142,6 +143,19 @@ items_of_man() {
 	same policies "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/man"
 }
 
+@test "each installed profile has its paragraph in the man page, and is accepted" {
+	local name n=0
+	for name in "$top"/bench/profiles/*; do
+		name=${name##*/}
+		accepted "loopback --profile $name"
+		accepted "client node7 --profile $name"
+		echo "$name" >>"$BATS_TEST_TMPDIR/files"
+		n=$((n + 1))
+	done
+	((n >= 2)) || { echo "only $n profiles were found"; return 1; }
+	items_of_man PROFILES | diff -u "$BATS_TEST_TMPDIR/files" -
+}
+
 @test "each output format has its paragraph in the man page" {
 	values_of_help format >"$BATS_TEST_TMPDIR/help"
 	items_of_man "OUTPUT FORMATS" >"$BATS_TEST_TMPDIR/man"
@@ -219,6 +233,9 @@ options_of_commands() {
 	[[ $(completed 'loop') == loopback ]]
 	[[ $(completed "loopback -o $BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
 	[[ $(completed "loopback --output=$BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
+	[[ $(completed 'loopback --profile nfs') == nfs-rdma ]]
+	[[ $(completed 'client node7 --profile=o2') == o2iblnd ]]
+	[[ $(completed "loopback --profile $BATS_TEST_TMPDIR/hel") == "$BATS_TEST_TMPDIR/help" ]]
 	[[ $(completed 'loopback --size ') == '' ]]
 	[[ $(completed 'loopback -Q ') == '' ]]
 	[[ $(completed 'loopback -e --pol') == --poll ]]

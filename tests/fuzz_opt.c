@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Fuzzer of the command line. An input is a text, a word a line; the first one is the sub-command,
- * of which only the first letter counts ("client"; any other letter is loopback).
+ * of which only the first letter counts ("client"; any other letter is loopback). With f, "file",
+ * the rest is the text of a profile for loopback.
  *
  * What is accepted must come back the same from each form that it is given in: as words for a shell
  * (opts_print), as the text of a run (cfg_print), and as the message to the server. What is refused
@@ -9,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
 #include "plan.h"
@@ -221,17 +223,44 @@ static void check_plan(const struct opts *o)
 	plan_free(&p);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* As opts_parse(), of a profile. */
+static int parse_profile(const uint8_t *data, size_t size, struct opts *o, char *error,
+			 unsigned int error_size)
+{
+	static char text[TEXT];
+	int rc;
+
+	size = size < TEXT ? size : TEXT - 1;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	*o = (struct opts){.command = CMD_LOOPBACK};
+	o->given = calloc(opt_table_count, sizeof(*o->given));
+	FUZZ_CHECK(o->given);
+	rc = profile_take(o, "profile", strchr(text, '\n') ? strchr(text, '\n') + 1 : text, error,
+			  error_size);
+	if (rc)
+		opts_free(o);
+	return rc;
+}
+
+static int parse_words(const uint8_t *data, size_t size, struct opts *o, char *error,
+		       unsigned int error_size)
 {
 	static struct words w;
+
+	split(data, size, &w);
+	return opts_parse(command_of(size ? (char)data[0] : 0), w.n, w.word, o, error, error_size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bool file = size && data[0] == 'f';
 	char error[512] = "";
 	struct cfg first;
 	struct opts o;
 	int rc;
 
-	split(data, size, &w);
-	rc = opts_parse(command_of(size ? (char)data[0] : 0), w.n, w.word, &o, error,
-			sizeof(error));
+	rc = (file ? parse_profile : parse_words)(data, size, &o, error, sizeof(error));
 	FUZZ_CHECK(!rc || rc == -EINVAL);
 	if (rc) {
 		FUZZ_CHECK(!o.given);
