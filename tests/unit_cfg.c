@@ -384,7 +384,8 @@ static const struct {
 	 "contradiction: --size 64k, --frags 1024, --frag-gap 1g, --depth 65536, --qps 16384: "
 	 "together "
 	 "above 64 TiB of memory; make one smaller"},
-	{{"size", "1g", "frags", "1024", "frag-gap", "1g", "depth", "64"}, NULL}, /* exactly, too */
+	{{"mode", "direct", "size", "1g", "frags", "1024", "frag-gap", "1g", "depth", "64"},
+	 NULL}, /* exactly, too */
 	{{"size", "1g", "frags", "1024", "frag-gap", "1g", "depth", "65536", "qps",
 	  "16384"}, /* 2^70 */
 	 "contradiction: --size 1g, --frags 1024, --frag-gap 1g, --depth 65536, --qps 16384: "

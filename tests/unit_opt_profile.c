@@ -108,7 +108,7 @@ static void test_the_command_line_wins(void **state)
 
 static void test_its_options_reach_the_runs(void **state)
 {
-	char error[LINE], printed[LINE];
+	char error[LINE];
 	struct plan plan;
 	struct opts o;
 
@@ -117,8 +117,10 @@ static void test_its_options_reach_the_runs(void **state)
 	assert_int_equal(parse(CMD_LOOPBACK, "--profile one -s 4k", &o, error), 0);
 	assert_int_equal(plan_make(&o, &plan, error, sizeof(error)), 0);
 	assert_int_equal(plan.n, 2);
-	cfg_print(&plan.run[1], OPT_RUN, printed, sizeof(printed));
-	assert_string_equal(printed, "mode=rpc op=write size=4k signal=io");
+	assert_int_equal(plan.run[1].mode, MODE_RPC);
+	assert_int_equal(plan.run[1].op, OP_WRITE);
+	assert_int_equal(plan.run[1].size, 4096);
+	assert_string_equal(plan.run[1].signal, "io");
 	plan_free(&plan);
 	opts_free(&o);
 }

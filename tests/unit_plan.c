@@ -118,7 +118,8 @@ static void test_cross_product_is_complete(void **state)
 	unsigned int i, j;
 
 	(void)state;
-	assert_int_equal(make("--op all -s 4k,64k,1m --frags 1,16 --strategy all", &plan, error),
+	assert_int_equal(make("--mode direct --op all -s 4k,64k,1m --frags 1,16 --strategy all",
+			      &plan, error),
 			 0);
 	assert_int_equal(plan.n % 18, 0);
 	for (i = 0; i < plan.n; i++)
@@ -202,27 +203,51 @@ static void test_contradictions(void **state)
 				      "the run; give one of them");
 }
 
+/* Each run as "rpc: op=write size=4k", whichever mode is the default. */
+static void assert_modes(const char *text, unsigned int n, const char *const *expected)
+{
+	char error[LINE], printed[LINE], *rest, run[LINE + 8];
+	struct plan plan;
+	unsigned int i;
+
+	assert_int_equal(make(text, &plan, error), 0);
+	assert_int_equal(plan.n, n);
+	for (i = 0; i < n; i++) {
+		cfg_print(&plan.run[i], OPT_RUN, printed, sizeof(printed));
+		rest = printed;
+		if (!strncmp(rest, "mode=", 5))
+			rest += strcspn(rest, " ") + (strchr(rest, ' ') != NULL);
+		snprintf(run, sizeof(run), "%s: %s",
+			 plan.run[i].mode == MODE_RPC ? "rpc" : "direct", rest);
+		assert_string_equal(run, expected[i]);
+	}
+	plan_free(&plan);
+}
+
 /* One list crosses the modes; what only one of them has cannot be in a sweep over both. */
 static void test_modes(void **state)
 {
-	static const char *const modes[] = {"op=write size=4k", "op=write size=8k",
-					    "mode=rpc op=write size=4k",
-					    "mode=rpc op=write size=8k"};
+	static const char *const modes[] = {
+		"direct: op=write size=4k",
+		"direct: op=write size=8k",
+		"rpc: op=write size=4k",
+		"rpc: op=write size=8k",
+	};
 	static const char *const revokes[] = {
-		"mode=rpc revoke=sync peer-strategy=per-io signal=io",
-		"mode=rpc revoke=sync peer-strategy=per-io",
-		"mode=rpc revoke=sync signal=io",
-		"mode=rpc revoke=sync",
-		"mode=rpc peer-strategy=per-io signal=io",
-		"mode=rpc peer-strategy=per-io",
-		"mode=rpc signal=io",
-		"mode=rpc",
+		"rpc: revoke=sync peer-strategy=per-io signal=io",
+		"rpc: revoke=sync peer-strategy=per-io",
+		"rpc: revoke=sync signal=io",
+		"rpc: revoke=sync",
+		"rpc: peer-strategy=per-io signal=io",
+		"rpc: peer-strategy=per-io",
+		"rpc: signal=io",
+		"rpc: ",
 	};
 
 	(void)state;
-	assert_plan("--mode direct,rpc --op write -s 4k,8k", 4, modes);
-	assert_plan("--mode rpc --signal io,half --peer-strategy per-io,global --revoke sync,auto",
-		    8, revokes);
+	assert_modes("--mode direct,rpc --op write -s 4k,8k", 4, modes);
+	assert_modes("--mode rpc --signal io,half --peer-strategy per-io,global --revoke sync,auto",
+		     8, revokes);
 	assert_refused("--mode rpc,direct --revoke auto,sync",
 		       "contradiction: --revoke sync, --mode direct: only rpc mode has it; take "
 		       "--mode rpc or leave it out");
