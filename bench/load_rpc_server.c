@@ -19,81 +19,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "load_internal.h"
-#include "load_rpc.h"
+#include "load_rpc_server.h"
 
 #define BURST                                                                               \
 	32 /* as many are handed up together, and done on a QP before the next has its turn \
 	    */
 
-/*
- * struct place - one I/O.
- * @ticket: its first member, so that the one is known by the other
- * @next:   of the free ones
- * @epoch:  its word for the signalling rules
- * @number: of the I/O on its QP; @id: the request's
- * @reads:  posts of READs that are not done
- * @cut:    how far its rounds have come
- */
-struct place {
-	struct rxfer_ticket ticket;
-	struct place *next;
-	uint64_t epoch;
-	uint64_t number;
-	uint64_t length;
-	uint32_t id;
-	uint32_t nsegs;
-	uint32_t reads;
-	struct rxfer_cut cut;
-	struct rxfer_seg *segs;	  /* the client's */
-	struct rxfer_frag *frags; /* ours */
-	struct rxfer_seg *local;  /* the same, for @cut */
-	char *reply;
-};
-
-/* A request that waits for a place, in its RECV buffer. */
-struct backlog {
-	uint32_t recv, bytes;
-};
-
-/* struct lane - one QP. @backlog: a ring of plan.limits.slots; @numbers: requests so far. */
-struct lane {
-	struct rxfer_conn *conn;
-	struct rxfer_tickets tickets;
-	struct rpc_ids ids;
-	struct place *places, *free;
-	uint32_t nfree;
-	struct backlog *backlog;
-	uint32_t first, waiting;
-	uint64_t numbers;
-	uint32_t sge_max;
-};
-
-/* @part, @frags: room for one round of an I/O. */
-struct rpc_server {
-	const struct cfg *cfg;
-	const struct clock *clock;
-	struct rpc_plan plan;
-	struct rxfer_conn **conns;
-	struct lane *lanes;
-	struct place *places;
-	struct rxfer_seg *segs;
-	struct rxfer_frag *frags;
-	struct backlog *backlog;
-	struct rxfer_part part;
-	struct rxfer_frag *part_frags;
-	struct area recvs, replies, data;
-	uint64_t backlogged, copied;
-};
-
 static struct place *place_of(struct rxfer_ticket *ticket)
 {
 	return (struct place *)ticket; /* its first member */
-}
-
-static unsigned int number_of(const struct rpc_server *s, const struct lane *lane)
-{
-	return (unsigned int)(lane - s->lanes);
 }
 
 /* Waits are timed where phases are. */
@@ -106,17 +40,6 @@ static struct rpc_bytes bytes_of(const struct rpc_server *s, const struct lane *
 				 const struct place *p)
 {
 	return (struct rpc_bytes){number_of(s, lane), p->number, s->cfg->size, " at the server"};
-}
-
-static char *recv_buffer(const struct rpc_server *s, const struct lane *lane, uint64_t recv)
-{
-	return s->recvs.base + (number_of(s, lane) * s->cfg->depth + recv) * s->plan.request_room;
-}
-
-static int post_recv(const struct rpc_server *s, const struct lane *lane, uint64_t recv)
-{
-	return rxfer_post_recv(lane->conn, recv_buffer(s, lane, recv),
-			       (uint32_t)s->plan.request_room, recv);
 }
 
 /* ---- Replies ---- */
@@ -468,135 +391,4 @@ void rpc_server_count(const struct rpc_server *s, struct counts *c)
 const struct area *rpc_server_memory(const struct rpc_server *s)
 {
 	return s->data.len ? &s->data : &s->recvs;
-}
-
-/* ---- Making one ---- */
-
-static int make_areas(struct rpc_server *s, const struct layout *layout, struct rxfer_dev *dev)
-{
-	uint64_t qps = s->cfg->qps, places = qps * s->plan.places;
-	bool has_data = s->plan.moves || s->plan.brings;
-	unsigned int rights = s->plan.limits.op == RPC_READ ? RXFER_READ_SINK : RXFER_LOCAL;
-	int rc = area_make(dev, qps * s->cfg->depth * s->plan.request_room, RXFER_FIXED, &s->recvs);
-
-	if (!rc)
-		rc = area_make(dev, places * s->plan.reply_room, RXFER_FIXED, &s->replies);
-	if (!rc && has_data)
-		rc = area_make_io(dev, s->cfg, places * layout->slot, rights, &s->data);
-	return rc;
-}
-
-static int make_arrays(struct rpc_server *s)
-{
-	size_t places = s->cfg->qps * s->plan.places, frags = s->plan.frags;
-	size_t segs = s->plan.limits.segs;
-
-	s->lanes = calloc(s->cfg->qps, sizeof(*s->lanes));
-	s->places = calloc(places, sizeof(*s->places));
-	s->segs = calloc(places * (frags + segs) + frags + segs, sizeof(*s->segs));
-	s->frags = calloc((places + 1) * frags, sizeof(*s->frags));
-	s->backlog = calloc(s->cfg->qps * s->cfg->depth, sizeof(*s->backlog));
-	if (!s->lanes || !s->places || !s->segs || !s->frags || !s->backlog)
-		return rxfer_fail(ENOMEM, "out of memory for %s at the server",
-				  rxfer_count(places, "I/O").s);
-	s->part.local = s->segs + places * (frags + segs);
-	s->part.remote = s->part.local + frags;
-	s->part_frags = s->frags + places * frags;
-	return 0;
-}
-
-static void init_place(struct rpc_server *s, const struct layout *layout, size_t i)
-{
-	size_t frags = s->plan.frags, segs = s->plan.limits.segs;
-	struct place *p = &s->places[i];
-
-	p->frags = s->frags + i * frags;
-	p->local = s->segs + i * (frags + segs);
-	p->segs = p->local + frags;
-	p->reply = s->replies.base + i * s->plan.reply_room;
-	if (!s->data.len)
-		return;
-	layout_frags(s->cfg, s->data.base + i * layout->slot, p->frags);
-	for (size_t k = 0; k < frags; k++)
-		p->local[k] = (struct rxfer_seg){(uintptr_t)p->frags[k].addr, p->frags[k].len, 0};
-}
-
-static int init_tickets(const struct rpc_server *s, struct lane *lane)
-{
-	struct rxfer_conn_info info;
-	int rc;
-
-	rxfer_conn_info(lane->conn, &info);
-	lane->sge_max = info.sge_per_wr;
-	rc = rxfer_tickets_init(&lane->tickets, rxfer_conn_sq(lane->conn),
-				s->plan.moves ? s->plan.frags - s->plan.imm : 0);
-	if (!rc && lane->tickets.need != info.need)
-		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
-				  info.need, lane->tickets.need);
-	return rc ? rxfer_fail(rc, "the queue for credits: %s", strerror(-rc)) : 0;
-}
-
-static int init_lane(struct rpc_server *s, const struct layout *layout, uint64_t qp)
-{
-	struct lane *lane = &s->lanes[qp];
-	int rc;
-
-	lane->conn = s->conns[qp];
-	lane->places = s->places + qp * s->plan.places;
-	lane->backlog = s->backlog + qp * s->cfg->depth;
-	for (uint32_t i = 0; i < s->plan.places; i++) {
-		init_place(s, layout, qp * s->plan.places + i);
-		lane->places[i].next = lane->free;
-		lane->free = &lane->places[i];
-	}
-	lane->nfree = s->plan.places;
-	rc = init_tickets(s, lane);
-	if (!rc && rpc_ids_init(&lane->ids, s->plan.limits.slots))
-		rc = rxfer_fail(ENOMEM, "out of memory");
-	for (uint64_t i = 0; !rc && i < s->cfg->depth; i++)
-		rc = post_recv(s, lane, i);
-	return rc;
-}
-
-struct rpc_server *rpc_server_new(const struct cfg *cfg, const struct layout *layout,
-				  struct rxfer_dev *dev, struct rxfer_conn **conns,
-				  const struct clock *clock)
-{
-	struct rpc_server *s = calloc(1, sizeof(*s));
-	int rc;
-
-	if (!s) {
-		rxfer_fail(ENOMEM, "out of memory");
-		return NULL;
-	}
-	s->cfg = cfg;
-	s->clock = clock;
-	s->conns = conns;
-	rpc_plan_make(cfg, &s->plan);
-	rc = make_areas(s, layout, dev);
-	if (!rc)
-		rc = make_arrays(s);
-	for (uint64_t qp = 0; !rc && qp < cfg->qps; qp++)
-		rc = init_lane(s, layout, qp);
-	if (!rc)
-		return s;
-	rpc_server_free(s);
-	return NULL;
-}
-
-void rpc_server_free(struct rpc_server *s)
-{
-	if (!s)
-		return;
-	for (uint64_t i = 0; s->lanes && i < s->cfg->qps; i++)
-		rpc_ids_free(&s->lanes[i].ids);
-	area_drop(&s->recvs);
-	area_drop(&s->replies);
-	area_drop(&s->data);
-	free(s->lanes);
-	free(s->places);
-	free(s->segs);
-	free(s->frags);
-	free(s->backlog);
-	free(s);
 }

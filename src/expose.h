@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The part of rxfer.h about exposing: what the peer may reach of an I/O's memory, and for how long.
+ * Included by it. */
+#ifndef RXFER_EXPOSE_H
+#define RXFER_EXPOSE_H
+
+#include "rxfer.h"
+
+/*
+ * How a key that the peer was given for an I/O is taken from it again.
+ * @NONE:   not at all: the memory lies open all the time
+ * @SYNC:   before the I/O is complete
+ * @ASYNC:  later, when there is time for it, or its slot is to be used again
+ * @REMOTE: by the peer's reply
+ * @LAZY:   when the key is to be used again
+ * @AUTO:   sync where the peer may write, async where it may only read, none where there is no
+ * other; see rxfer_revoke_resolve()
+ */
+enum rxfer_revoke {
+	RXFER_REVOKE_NONE,
+	RXFER_REVOKE_SYNC,
+	RXFER_REVOKE_ASYNC,
+	RXFER_REVOKE_REMOTE,
+	RXFER_REVOKE_LAZY,
+	RXFER_REVOKE_AUTO,
+};
+
+/** rxfer_revoke_name() - as the user types it; NULL behind the last, which is "auto". */
+const char *rxfer_revoke_name(unsigned int mode);
+
+/** rxfer_strategy_revokes() - 0; or -EOPNOTSUPP with the reason where the strategy cannot revoke
+ * like that; -ENOENT: no such strategy. */
+int rxfer_strategy_revokes(const char *strategy, enum rxfer_revoke mode);
+
+/**
+ * rxfer_revoke_resolve() - the mode that RXFER_REVOKE_AUTO stands for, for exposures with these
+ * @rights (RXFER_EXPOSE_*); another one stands for itself. Errors as above.
+ */
+int rxfer_revoke_resolve(const char *strategy, enum rxfer_revoke mode, unsigned int rights,
+			 enum rxfer_revoke *out);
+
+/*
+ * struct rxfer_exposure - what an I/O exposes: one for each slot, made when the connection is and
+ * used for one I/O after the other.
+ */
+struct rxfer_exposure;
+
+/**
+ * rxfer_exposure_new() - for I/Os of up to @frags fragments. rxfer_exposure_free() - revokes what
+ * is open, and forgets it; NULL is fine. rxfer_conn_close() does it for all that are left.
+ */
+int rxfer_exposure_new(struct rxfer_conn *conn, uint32_t frags, struct rxfer_exposure **out);
+void rxfer_exposure_free(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/**
+ * rxfer_expose() - let the peer reach an I/O's fragments.
+ * @frag:   @n of them, in memory declared with these rights
+ * @rights: RXFER_EXPOSE_READ, _WRITE, or both
+ * Returns 0; -EBUSY where what @x exposed before is not revoked; -EFAULT, -EACCES where the memory
+ * was not declared, or not with these rights; another -errno where the connection is broken or the
+ * strategy failed. Then nothing is exposed.
+ */
+int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
+		 uint32_t n, unsigned int rights);
+
+/**
+ * rxfer_exposure_segs() - what the peer must be told: @n segments with its keys, in the order of
+ * the fragments, as many as these or fewer. None spans a gap between them. Good until the next
+ * rxfer_expose().
+ */
+const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n);
+
+/** rxfer_replied() - the peer's reply was polled: it needs the memory no more. */
+void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/**
+ * rxfer_revoke() - by a call, in the modes sync and async; when it returns, the keys are dead.
+ * Returns 0; -EALREADY, naming the key, where that was done already; -ENOENT where nothing was
+ * exposed; -EOPNOTSUPP where the strategy cannot revoke; another -errno where the device refused:
+ * then what it left open may be tried again. Works on a broken connection.
+ */
+int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/** rxfer_open_after() - of what was revoked last: ns from the reply until its last key was proven
+ * dead; RXFER_NO_SPAN: nothing was revoked, or it had no reply. */
+uint64_t rxfer_open_after(const struct rxfer_exposure *x);
+
+/**
+ * rxfer_dev_exposed() - all memory of this end that the peer holds a key for. rxfer_conn_exposed()
+ * - what I/Os of this connection exposed; not what lies open for good, which is the device's.
+ * rxfer_dev_exposed_restart() - the device's peak and average begin anew; rxfer_conn_restart() does
+ * that for the connection's.
+ */
+struct rxfer_exposed rxfer_dev_exposed(const struct rxfer_dev *dev);
+struct rxfer_exposed rxfer_conn_exposed(const struct rxfer_conn *conn);
+void rxfer_dev_exposed_restart(struct rxfer_dev *dev);
+
+#endif
