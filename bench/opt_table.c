@@ -190,7 +190,7 @@ const struct opt opt_table[] = {
 	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
 	{ "port", 'p', OPT_NUMBER, AT(port), OPT_PERFTEST, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
 	  .arg = "PORT", .help = "TCP port of the control connection" },
-	{ "mode", 0, OPT_ENUM, AT(mode), OPT_SWEEP | SHARED, RUNS, .def = "direct", .names = mode_names,
+	{ "mode", 0, OPT_ENUM, AT(mode), OPT_SWEEP | SHARED, RUNS, .def = "rpc", .names = mode_names,
 	  .arg = "MODE", .help = "who moves the bytes: the client, or the server at its request" },
 	{ "op", 0, OPT_ENUM, AT(op), OPT_SWEEP | SHARED, RUNS, .def = "read", .names = op_names,
 	  .arg = "OP", .help = "what one I/O is" },

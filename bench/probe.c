@@ -523,6 +523,7 @@ static int probe_execute(const struct opts *o, const struct server_ops *server, 
 	int rc;
 
 	opts_first(o, &p.cfg);
+	p.cfg.mode = MODE_DIRECT; /* who only answers is all that is needed of the other end */
 	rc = open_device_and_session(&s);
 	if (rc)
 		goto done;

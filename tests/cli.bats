@@ -485,7 +485,7 @@ refuses() {
 	on_double
 	for format in csv json table; do
 		status=0
-		"$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 --format "$format" >/dev/full 2>"$err_file" || status=$?
+		"$RXFER_BENCH" loopback --mode direct -d "$DEVICE" -s 64 -n 10 --format "$format" >/dev/full 2>"$err_file" || status=$?
 		out='' err=$(<"$err_file")
 		refused 1 'stdout' 'No space left' 'free some space'
 	done

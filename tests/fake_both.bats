@@ -21,10 +21,11 @@ setup() {
 	PORT=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1)->sockport')
 }
 
-# both "WIDTH SESSIONS ROUNDS" "SERVER-OPTION..." CLIENT-OPTION...
+# both "WIDTH SESSIONS ROUNDS" "SERVER-OPTION..." CLIENT-OPTION...: in direct mode, if these do not say it.
 both() {
 	local shape=$1 server=$2
 	shift 2
+	[[ $* == *--mode* ]] || set -- --mode direct "$@"
 	rm -f "$dir"/rows-*.csv
 	# shellcheck disable=SC2086 # words
 	bench $shape "$dir" -d fake0 -p "$PORT" $server -- -d fake0 -p "$PORT" --warmup 0 --format csv "$@" 127.0.0.1
@@ -80,6 +81,9 @@ sanitized() {
 	[[ $status == 0 ]]
 	all_rows 18 'f("status") == "ok" && f("peer_iterations") == 20'
 	logged 18 ': run [123] \(.*\): 40 I/Os, '
+	both '3 2 1' '' --mode rpc --op read,write,send --strategy all --frags 3 --qps 2 -s 700 -n 20 -e --verify
+	[[ $status == 0 ]]
+	all_rows 54 'f("status") == "ok" && f("verify") == "yes" && f("iterations") == 40'
 	both '2 1 1' '' --op write,send --poll yield -n 20 --depth 4
 	all_rows 4 'f("status") == "ok" && f("iterations") == 20'
 }
@@ -90,7 +94,7 @@ sanitized() {
 	both '3 2 1' '' --op write --rd-atomic 0,200 --frag-gap 1,2 -s 4k -n 20 -e
 	[[ $status == 0 ]]
 	all_rows 24 'f("status") == (f("opts") ~ /rd-atomic=200/ ? "failed" : "ok")'
-	logged 12 ': run [12] \(op=.*\): 20 I/Os, '
+	logged 12 ': run [12] \(.*op=.*\): 20 I/Os, '
 	logged 12 ': ended after (0 runs|1 run): .* is more than '
 }
 
@@ -121,7 +125,8 @@ told() {
 @test "SIGTERM with runs in progress: each is told, its row says so, and the server ends at once with status 0" {
 	local how begin
 	for how in '--op write' '--op read --qps 2 --strategy per-io --frags 3' '--op send -e' '--op send --bidir' \
-		'--op write --bidir --verify -s 4k' '--op write --rate 2000'; do
+		'--op write --bidir --verify -s 4k' '--op write --rate 2000' \
+		'--mode rpc --op write' '--mode rpc --op read --strategy per-io --frags 3 -e'; do
 		begin=$SECONDS
 		# shellcheck disable=SC2086 # words
 		BOTH_STOP_AFTER=2000 both '3 1 1' '' -s 512 -n 100000000 $how

@@ -203,7 +203,7 @@ thousand() {
 	server_ends
 	grep -q '^[0-9a-f]\{31\}1 .* lo$' /proc/net/if_inet6 || skip "no IPv6 here"
 	serve --bind ::1
-	"$RXFER_BENCH" client -p "$PORT" -d fake0 -n 1 --timeout 2s ::1 >/dev/null 2>&1 3>&- || true
+	"$RXFER_BENCH" client --mode direct -p "$PORT" -d fake0 -n 1 --timeout 2s ::1 >/dev/null 2>&1 3>&- || true
 	says 'session 1 of ::1: begins'
 	server_ends
 }
@@ -263,7 +263,7 @@ thousand() {
 	[[ $status == 1 && -z $err ]] || fail "not status 1 without a complaint"
 	rows "$out_file" 2 'f("status") == "skipped" && f("reason") == "127.0.0.1: iWARP has no immediate data"'
 	server_ends
-	says 'session 1 of 127.0.0.1: run 1 \(op=write-imm .*\) skipped: iWARP has no immediate data' \
+	says 'session 1 of 127.0.0.1: run 1 \(mode=direct op=write-imm .*\) skipped: iWARP has no immediate data' \
 		'session 2 of 127.0.0.1: run 1 .* skipped: '
 }
 
@@ -312,7 +312,7 @@ thousand() {
 		became 'the server was told to stop' 'the server was told to stop' 'the server was told to stop'
 		wait "$server"
 		server='' visitor=''
-		says 'session 2 .*: run 1 \(op=write timeout=1m\) failed: the server was told to stop' \
+		says 'session 2 .*: run 1 \(mode=direct op=write timeout=1m\) failed: the server was told to stop' \
 			'session 3 of 127.0.0.1: ended after 0 runs: the server was told to stop' 'told to stop, 3 sessions'
 		run ! listening "$PORT"
 	done

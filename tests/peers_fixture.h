@@ -82,6 +82,7 @@ static inline void set_scene_on(struct scene *s, bool iwarp)
 	memset(s, 0, sizeof(*s));
 	s->runtime = (struct runtime){.stop = &s->stop, .topo = {.cpus = 2}};
 	cfg_init(&s->cfg);
+	s->cfg.mode = MODE_DIRECT;
 	snprintf(s->cfg.device, sizeof(s->cfg.device), "fake0");
 	s->cfg.bidir = true;
 	s->cfg.op = OP_WRITE;

@@ -30,6 +30,7 @@ static struct cfg settings(const char *strategy, uint64_t size, uint64_t nfrags,
 	struct cfg cfg;
 
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	snprintf(cfg.strategy, sizeof(cfg.strategy), "%s", strategy);
 	cfg.size = size;
 	cfg.frags = nfrags;
@@ -286,6 +287,7 @@ static void the_largest_settings(void **state)
 			struct cfg cfg;
 
 			cfg_init(&cfg);
+			cfg.mode = MODE_DIRECT;
 			set(&cfg, "strategy", rxfer_strategy_name(s));
 			set(&cfg, "size", most[i][0]);
 			set(&cfg, "frags", most[i][1]);

@@ -51,6 +51,7 @@ static void defaults_travel(void **state)
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	assert_true(config_travels(&cfg));
 }
 
@@ -106,6 +107,7 @@ static void random_settings_travel(void **state)
 
 		prop_start(&p, first + i);
 		cfg_init(&cfg);
+		cfg.mode = MODE_DIRECT;
 		for (unsigned int k = 0; k < opt_table_count; k++)
 			if (has_option(&cfg, &opt_table[k]) && prop_chance(&p, 70))
 				random_value(&p, &opt_table[k], (char *)&cfg + opt_table[k].offset);
@@ -123,6 +125,7 @@ static void a_run_limited_by_time_travels(void **state)
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	cfg.iters = 0;
 	cfg.duration_ns = SECOND;
 	assert_true(config_travels(&cfg));
@@ -136,6 +139,7 @@ static void the_gap_is_the_clients(void **state)
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	cfg.frag_gap = 0;
 	cfg.frags = 1024;
 	cfg.depth = 65536;
@@ -150,6 +154,7 @@ static json_t *good_config(void)
 	struct cfg cfg;
 
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	return config_to_json(&cfg, token);
 }
 

@@ -294,8 +294,9 @@ static void messages_that_are_no_counts(void **state)
 /* ---- RESULT ---- */
 
 static const char *const count_names[] = {
-	"sqe",	  "posts", "cqe",     "recv_cqe",	"copied_bytes",
-	"passes", "idle",  "sq_peak", "forced_signals", "cpu_ns"};
+	"sqe",	    "posts",	 "cqe",	     "recv_cqe",       "copied_bytes",
+	"passes",   "idle",	 "sq_peak",  "forced_signals", "cpu_ns",
+	"sqe_read", "sqe_write", "sqe_send", "stalls",	       "unproven"};
 
 static void counts_travel(void **state)
 {
@@ -307,13 +308,19 @@ static void counts_travel(void **state)
 				   .passes = 6,
 				   .idle = 7,
 				   .sq_peak = 8,
-				   .cpu_ns = 10};
+				   .cpu_ns = 10,
+				   .sqe_read = 11,
+				   .sqe_write = 12,
+				   .sqe_send = 13,
+				   .stalls = 14,
+				   .unproven = 15};
 	json_t *body = travel(counts_to_json(&sent));
 
 	(void)state;
-	assert_int_equal(sizeof(sent), 13 * sizeof(uint64_t)); /* a new member needs a name here */
+	assert_int_equal(sizeof(sent), 21 * sizeof(uint64_t)); /* a new member needs a name here */
 	memset(&got, 0xee, sizeof(got));
 	got.map_ns = got.unmap_ns = got.stall_ns = 0; /* the client's alone */
+	got.unrevoked = got.unproven_ns = got.unrevoked_ns = 0;
 	assert_int_equal(counts_from_json(body, &got), 0);
 	assert_memory_equal(&got, &sent, sizeof(got));
 	for (size_t i = 0; i < sizeof(count_names) / sizeof(count_names[0]); i++) {
@@ -374,6 +381,7 @@ static void attributes_of_a_qp(void **state)
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	cfg.op = OP_SEND;
 	cfg.rnr_retry = 3;
 	cfg.depth = 9;
@@ -419,6 +427,7 @@ static void recvs_of_an_end(void **state)
 
 	(void)state;
 	cfg_init(&cfg);
+	cfg.mode = MODE_DIRECT;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cfg.op = cases[i].op;
 		layout_make(&cfg, &layout);

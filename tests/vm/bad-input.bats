@@ -191,13 +191,13 @@ limited() {
 	local format
 	for format in csv json table perftest perftest-lat; do
 		status=0
-		timeout 20 "$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 --signal io --format "$format" >/dev/full \
+		timeout 20 "$RXFER_BENCH" loopback --mode direct -d "$DEVICE" -s 64 -n 10 --signal io --format "$format" >/dev/full \
 			2>"$err_file" || status=$?
 		out='' err=$(<"$err_file")
 		refused 1 'stdout' 'No space left' 'free some space'
 	done
 	status=0
-	timeout 20 "$RXFER_BENCH" loopback -d "$DEVICE" -s 64 -n 10 >&- 2>"$err_file" || status=$?
+	timeout 20 "$RXFER_BENCH" loopback --mode direct -d "$DEVICE" -s 64 -n 10 >&- 2>"$err_file" || status=$?
 	err=$(<"$err_file")
 	refused 1 'stdout' '--output'
 }
@@ -220,7 +220,7 @@ limited() {
 
 @test "a reader that goes away" {
 	status=0
-	timeout 20 "$RXFER_BENCH" loopback -d "$DEVICE" -s 64,128,256 -n 10 --format csv 2>"$err_file" |
+	timeout 20 "$RXFER_BENCH" loopback --mode direct -d "$DEVICE" -s 64,128,256 -n 10 --format csv 2>"$err_file" |
 		: || status=${PIPESTATUS[0]}
 	out='' err=$(<"$err_file")
 	one_line "$err"

@@ -19,11 +19,16 @@ bench() {
 	with '' "$@"
 }
 
-# with COMMAND ARG...: the program, as the last words of COMMAND (a text, split at blanks).
+# with COMMAND ARG...: the program, as the last words of COMMAND (a text, split at blanks). Runs are in
+# direct mode, which most tests are about, where the words do not say which.
 with() {
 	local before=()
 	read -ra before <<<"$1"
 	shift
+	case "$*" in
+	*--mode* | *--profile* | *--help*) ;;
+	loopback* | client*) set -- "$1" --mode direct "${@:2}" ;;
+	esac
 	status=0
 	timeout -k 2 "${LIMIT:-60}" "${before[@]}" "$RXFER_BENCH" "$@" >"$out_file" 2>"$err_file" \
 		</dev/null 3>&- || status=$?

@@ -43,7 +43,7 @@ teardown() {
 
 @test "a peer that is killed: the failed completion has its address" {
 	serve
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op write -D 20s --timeout 5s --format csv "$HOST" \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op write -D 20s --timeout 5s --format csv "$HOST" \
 		>"$out_file" 2>"$err_file" </dev/null 3>&- &
 	local client=$!
 	traffic mark
@@ -58,7 +58,7 @@ teardown() {
 # A port that goes down in mid-run: the device says so, and the run fails of it.
 @test "the link goes down in mid-run: told by whoever listens, and in the reason" {
 	serve
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op write -D 20s --timeout 5s --format csv "$HOST" \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op write -D 20s --timeout 5s --format csv "$HOST" \
 		>"$out_file" 2>"$err_file" </dev/null 3>&- &
 	local client=$! rc=0
 	traffic mark

@@ -303,7 +303,7 @@ failed_after_event() {
 	local pids=() pid
 	serve
 	for i in {1..16}; do
-		"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op send -s 64 -n 50 --depth 4 --poll event --format csv \
+		"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op send -s 64 -n 50 --depth 4 --poll event --format csv \
 			"$HOST" >"$BATS_TEST_TMPDIR/of.$i" 2>&1 </dev/null 3>&- &
 		pids+=($!)
 	done
@@ -319,7 +319,7 @@ failed_after_event() {
 @test "two clients at once, with sweeps | each has its rows | serves both, and on" {
 	local rc=0
 	serve
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op read,write,send -s 64 -n 500 --verify --format csv "$HOST" \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op read,write,send -s 64 -n 500 --verify --format csv "$HOST" \
 		>"$BATS_TEST_TMPDIR/other" </dev/null 3>&- &
 	client --op read,write,send -s 4k -n 200 --verify --format csv
 	ended 0

@@ -39,7 +39,7 @@ nothing_left() {
 # sessions N FILE: one client, and 2 * N sessions one after the other, each of a run that is ok and one
 # that fails, after which the client begins anew. Starting a program is dear here, a session is not.
 sessions() {
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op write,send -s 4k -n 8 --warmup 0 --qps 2 --format csv \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op write,send -s 4k -n 8 --warmup 0 --qps 2 --format csv \
 		--frag-gap "$(seq -s, 1 "$1")" --rd-atomic 0,200 "$HOST" >"$2" 2>/dev/null </dev/null 3>&- || true
 	rows "$2" $((4 * $1)) 'f("status") == (f("opts") ~ /rd-atomic=200/ ? "failed" : "ok")' &&
 		rows "$2" $((4 * $1)) 'f("status") == "ok" || f("reason") ~ /rd-atomic 200 is more than/'
@@ -75,7 +75,7 @@ logged() {
 	echo "after 20: $files_then files, $rss_then KiB; after 100: $files files, $rss KiB"
 	((files == files_then))
 	((rss <= rss_then + 1024))
-	logged 100 ': run 1 \(op=(write|send) .*\): 16 I/Os, [0-9.]+ MiB/s$'
+	logged 100 ': run 1 \(mode=direct op=(write|send) .*\): 16 I/Os, [0-9.]+ MiB/s$'
 	logged 100 ': ended after 1 run: .* is more than '
 	server_ends
 	nothing_left
@@ -106,8 +106,8 @@ logged() {
 		rows "$out_file" 5 'f("status") == (f("bytes") > 65536 ? "failed" : "ok")'
 		holding
 	done
-	logged 2 ': run 2 \(op=write size=128k iters=5\) failed: this run takes 2.0 MiB on the server, which may have 1.0 MiB'
-	logged 2 ': run 2 \(op=write size=256k iters=5\) failed: this run takes 4.0 MiB'
+	logged 2 ': run 2 \(mode=direct op=write size=128k iters=5\) failed: this run takes 2.0 MiB on the server, which may have 1.0 MiB'
+	logged 2 ': run 2 \(mode=direct op=write size=256k iters=5\) failed: this run takes 4.0 MiB'
 	server_ends
 	nothing_left
 }
@@ -115,7 +115,7 @@ logged() {
 @test "a client that is interrupted, and one that issues in both directions, in the log" {
 	serve
 	traffic mark
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" --op write -s 4k -n 100000000 --format csv "$HOST" \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op write -s 4k -n 100000000 --format csv "$HOST" \
 		>"$out_file" 2>&1 </dev/null 3>&- &
 	client=$!
 	wait_until 20 traffic 1000
@@ -124,8 +124,8 @@ logged() {
 	client --op write -s 4k --bidir -n 20 --format csv
 	ended 0
 	holding
-	logged 1 ': run 1 \(op=write size=4k iters=100000000\): [0-9]+ I/Os, [0-9.]+ MiB/s, cut short$'
-	logged 1 ': run 1 \(op=write size=4k iters=20 bidir=yes\): 40 I/Os, [0-9.]+ MiB/s$'
+	logged 1 ': run 1 \(mode=direct op=write size=4k iters=100000000\): [0-9]+ I/Os, [0-9.]+ MiB/s, cut short$'
+	logged 1 ': run 1 \(mode=direct op=write size=4k iters=20 bidir=yes\): 40 I/Os, [0-9.]+ MiB/s$'
 	server_ends
 	nothing_left
 }
@@ -134,7 +134,7 @@ logged() {
 endless() {
 	local i=${#clients[@]}
 	traffic mark
-	"$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" -s 4k -n 100000000 --format csv "$@" "$HOST" \
+	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" -s 4k -n 100000000 --format csv "$@" "$HOST" \
 		>"$out_file.$i" 2>"$err_file.$i" </dev/null 3>&- &
 	clients+=($!)
 	wait_until 20 grep -q "session $((i + 1)) of .* begins" "$log" && wait_until 20 traffic 1000

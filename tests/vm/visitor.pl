@@ -45,7 +45,7 @@ sub ask {
 	die(($got eq '' ? 'closed' : $got) . "\n") if $got ne $want;
 }
 
-sub config { '{"options":{' . $_[0] . '},"token":"' . '0' x 32 . '"}' }
+sub config { '{"options":{"mode":"direct"' . ($_[0] && ",$_[0]") . '},"token":"' . '0' x 32 . '"}' }
 
 sub drip {
 	for my $byte (split //, $_[0]) { $server->syswrite($byte) or last; sleep 0.05 }
