@@ -27,8 +27,9 @@ enum rpc_op {
 
 /* enum rpc_flags - on the wire, a bit each. */
 enum rpc_flags {
-	RPC_DATA_BACK = 1, /* the reply brings the data: with RPC_SEND those that were sent; with
-			    * RPC_WRITE it does so instead of the WRITE, and there are no segments */
+	RPC_DATA_BACK =
+		1, /* the reply brings the data: with RPC_SEND those that were sent; with
+		    * RPC_WRITE it does so instead of the WRITE, and there are no segments */
 	RPC_REPLY_IMM =
 		2, /* with RPC_WRITE: the last WRITE's immediate data, an id, is a good reply */
 };
