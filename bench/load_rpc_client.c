@@ -18,80 +18,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "load_internal.h"
-#include "load_rpc.h"
-
-/*
- * struct io - what a slot has beside its struct rxfer_slot.
- * @start:  clock_ticks() before it was exposed, or when it was due
- * @number: of the I/O on its QP
- * @frags:  its request's header, then its memory
- * @asked:  what the request says
- * @bytes:  of the request's header and segments; 0: not written yet
- * @due:    the next one whose keys are to be revoked some time
- */
-struct io {
-	uint64_t start;
-	uint64_t number;
-	struct rxfer_frag *frags;
-	struct rxfer_exposure *exposure;
-	struct rpc_request asked;
-	uint32_t bytes;
-	struct io *due;
-};
-
-/* struct lane - one QP. @due: slots whose keys are to be revoked some time, oldest first. */
-struct lane {
-	struct turn turn;
-	struct rxfer_conn *conn;
-	struct rxfer_slots slots;
-	struct io *io;
-	struct io *due, **due_end;
-};
-
-/* @keys: requests have new keys each time, which are revoked afterwards. */
-struct rpc_client {
-	struct load load;
-	struct rpc_plan plan;
-	enum rxfer_revoke revoke;
-	bool keys;
-	unsigned int rights;
-	unsigned int flags; /* of a request's post */
-	struct rxfer_dev *dev;
-	struct lane *lanes;
-	struct io *ios;
-	struct rxfer_frag *frags;
-	struct area requests, replies;
-	struct hist open_after;
-	uint64_t copied;
-};
-
-static struct rpc_client *client_of(struct load *l)
-{
-	return (struct rpc_client *)l; /* its first member */
-}
-
-static unsigned int number_of(const struct rpc_client *c, const struct lane *lane)
-{
-	return (unsigned int)(lane - c->lanes);
-}
+#include "load_rpc_client.h"
 
 /* Waits are timed where phases are. */
 static uint64_t now(const struct rpc_client *c)
 {
 	return c->load.cfg->timing == TIMING_PHASES ? clock_ticks(&c->load.clock) : 0;
-}
-
-static char *reply_buffer(const struct rpc_client *c, const struct lane *lane, uint64_t recv)
-{
-	return c->replies.base +
-	       (number_of(c, lane) * c->load.cfg->depth + recv) * c->plan.reply_room;
-}
-
-static int post_recv(const struct rpc_client *c, const struct lane *lane, uint64_t recv)
-{
-	return rxfer_post_recv(lane->conn, reply_buffer(c, lane, recv),
-			       (uint32_t)c->plan.reply_room, recv);
 }
 
 static struct rpc_bytes bytes_of(const struct rpc_client *c, const struct lane *lane,
@@ -190,41 +122,27 @@ static struct rxfer_slot *get_slot(struct rpc_client *c, struct lane *lane, int 
 	return NULL;
 }
 
-/* What the request says of the memory; all else in it is the same each time. */
-static int write_request(struct rpc_client *c, struct lane *lane, struct io *io)
+/* Open its memory. The request says where that lies; only keys can be new in it. */
+static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 {
-	const struct rxfer_seg *segs = NULL;
-	uint32_t n = 0;
-	int rc = 0;
+	const struct rxfer_seg *segs;
+	uint32_t n;
+	int rc;
 
-	if (c->plan.moves)
-		rc = rxfer_expose(lane->conn, io->exposure, io->frags + 1, c->plan.frags,
-				  c->rights);
-	if (rc)
-		return rc;
-	if (c->plan.moves)
-		segs = rxfer_exposure_segs(io->exposure, &n);
-	if (io->bytes && c->keys)
-		rpc_request_set_keys(io->frags[0].addr, segs, n);
-	if (io->bytes)
+	if (!c->plan.moves)
 		return 0;
-	io->asked.segs = (struct rxfer_seg *)segs;
-	io->asked.nsegs = n;
-	io->bytes = rpc_request_write(io->frags[0].addr, &io->asked);
-	io->frags[0].len = io->bytes;
+	rc = rxfer_expose(lane->conn, io->exposure, io->frags + 1, c->plan.frags, c->rights);
+	if (rc || !c->keys)
+		return rc;
+	segs = rxfer_exposure_segs(io->exposure, &n);
+	rpc_request_set_keys(io->frags[0].addr, segs, n);
 	return 0;
 }
 
 static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot,
 			struct io *io)
 {
-	const struct rxfer_op op = {.op = RXFER_SEND,
-				    .local = io->frags,
-				    .nlocal = 1 + (c->plan.carries ? c->plan.frags : 0),
-				    .fixed = 1,
-				    .id = slot->index,
-				    .flags = c->flags};
-	int rc = rxfer_post_held(lane->conn, &op, &slot->held, 0);
+	int rc = rxfer_post_prepared_held(io->request, slot->index, c->flags, &slot->held, 0);
 
 	if (rc == -EAGAIN)
 		rc = rxfer_fail(EPROTO, "a bug of ours: no room for a post of the client");
@@ -267,7 +185,7 @@ static int issue(struct rpc_client *c, struct lane *lane)
 		rpc_bytes_poison(io->frags + 1, c->plan.frags);
 	else if (c->load.cfg->verify)
 		rpc_bytes_fill(io->frags + 1, c->plan.frags, bytes_of(c, lane, io));
-	rc = write_request(c, lane, io);
+	rc = expose(c, lane, io);
 	if (!rc)
 		rc = post_request(c, lane, slot, io);
 	if (rc)
@@ -454,142 +372,10 @@ static void client_end(struct load *l, struct load_result *out)
 	}
 }
 
-/* ---- Making one ---- */
-
-static int make_areas(struct rpc_client *c)
-{
-	const struct cfg *cfg = c->load.cfg;
-	uint64_t slots = cfg->qps * cfg->depth;
-	unsigned int rights = c->rights ? c->rights : RXFER_LOCAL;
-	int rc = area_make_io(c->dev, cfg, slots * c->load.layout.slot, rights, &c->load.work);
-
-	if (!rc)
-		rc = area_make(c->dev, slots * c->plan.request_room, RXFER_FIXED, &c->requests);
-	if (!rc)
-		rc = area_make(c->dev, slots * c->plan.reply_room, RXFER_FIXED, &c->replies);
-	return rc;
-}
-
-static int make_arrays(struct rpc_client *c)
-{
-	size_t slots = c->load.cfg->qps * c->load.cfg->depth;
-
-	c->lanes = calloc(c->load.cfg->qps, sizeof(*c->lanes));
-	c->ios = calloc(slots, sizeof(*c->ios));
-	c->frags = calloc(slots * (1 + c->plan.frags), sizeof(*c->frags));
-	if (!c->lanes || !c->ios || !c->frags)
-		return rxfer_fail(ENOMEM, "out of memory for %s in flight",
-				  rxfer_count(slots, "I/O").s);
-	c->load.lanes = (char *)c->lanes;
-	c->load.stride = sizeof(c->lanes[0]);
-	return 0;
-}
-
-/* @i: of the slot, over all QPs. */
-static int init_io(struct rpc_client *c, struct lane *lane, size_t i)
-{
-	struct io *io = &c->ios[i];
-
-	io->frags = c->frags + i * (1 + c->plan.frags);
-	io->frags[0].addr = c->requests.base + i * c->plan.request_room;
-	layout_frags(c->load.cfg, c->load.work.base + i * c->load.layout.slot, io->frags + 1);
-	io->asked = (struct rpc_request){
-		.id = (uint32_t)(io - lane->io),
-		.op = c->plan.limits.op,
-		.flags = c->plan.limits.flags,
-		.length = c->load.cfg->size,
-		.inline_len = c->plan.carries ? (uint32_t)c->load.cfg->size : 0,
-	};
-	return c->plan.moves ? rxfer_exposure_new(lane->conn, c->plan.frags, &io->exposure) : 0;
-}
-
-/* When an I/O is complete: see the top of the file. */
-static enum rxfer_slot_completes completes(const struct rpc_client *c)
-{
-	if (c->load.cfg->defer == DEFER_RECV)
-		return RXFER_SLOT_AT_PROOF;
-	return c->revoke == RXFER_REVOKE_SYNC ? RXFER_SLOT_AT_REVOKE : RXFER_SLOT_AT_REPLY;
-}
-
-static int init_lane(struct rpc_client *c, uint64_t qp)
-{
-	struct lane *lane = &c->lanes[qp];
-	size_t depth = c->load.cfg->depth;
-	struct rxfer_conn_info info;
-	int rc;
-
-	lane->conn = c->load.conns[qp];
-	lane->io = c->ios + qp * depth;
-	lane->due_end = &lane->due;
-	rxfer_conn_info(lane->conn, &info);
-	rc = rxfer_slots_init(&lane->slots, rxfer_conn_sq(lane->conn), (uint32_t)depth, info.need,
-			      completes(c));
-	if (rc)
-		return rxfer_fail(rc, "the slots of a connection: %s", strerror(-rc));
-	for (size_t i = 0; !rc && i < depth; i++) {
-		rc = init_io(c, lane, qp * depth + i);
-		if (!rc)
-			rc = post_recv(c, lane, i);
-	}
-	return rc;
-}
-
-static void client_free(struct load *l)
-{
-	struct rpc_client *c = client_of(l);
-
-	for (uint64_t qp = 0; c->lanes && qp < l->cfg->qps; qp++)
-		rxfer_slots_free(&c->lanes[qp].slots);
-	area_drop(&l->work);
-	area_drop(&c->requests);
-	area_drop(&c->replies);
-	free(c->lanes);
-	free(c->ios);
-	free(c->frags);
-	free(c);
-}
-
-static const struct load_ops client_ops = {
+const struct load_ops rpc_client_ops = {
 	.pass = client_pass,
 	.ended = client_ended,
 	.begin = client_begin,
 	.end = client_end,
-	.free = client_free,
+	.free = rpc_client_free,
 };
-
-static int set_up(struct rpc_client *c)
-{
-	const struct cfg *cfg = c->load.cfg;
-	int rc = rpc_revoke(cfg, &c->revoke);
-
-	c->rights = rpc_rights(&c->plan);
-	c->keys = c->rights && c->revoke != RXFER_REVOKE_NONE;
-	c->flags = cfg->defer == DEFER_RECV ? RXFER_MUST_SIGNAL : 0;
-	if (!rc)
-		rc = make_areas(c);
-	if (!rc)
-		rc = make_arrays(c);
-	for (uint64_t qp = 0; !rc && qp < cfg->qps; qp++)
-		rc = init_lane(c, qp);
-	return rc;
-}
-
-struct load *rpc_client_new(const struct cfg *cfg, const struct layout *layout,
-			    struct rxfer_dev *dev, struct rxfer_conn **conns, struct watch *watch)
-{
-	struct rpc_client *c = calloc(1, sizeof(*c));
-
-	if (!c) {
-		rxfer_fail(ENOMEM, "out of memory");
-		return NULL;
-	}
-	load_init(&c->load, cfg, layout, conns, watch);
-	c->load.ops = &client_ops;
-	c->load.answered = true;
-	c->dev = dev;
-	rpc_plan_make(cfg, &c->plan);
-	if (!set_up(c))
-		return &c->load;
-	client_free(&c->load);
-	return NULL;
-}

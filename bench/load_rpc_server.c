@@ -67,10 +67,10 @@ static uint32_t write_reply(struct rpc_server *s, struct place *p)
 		.bytes = p->length,
 		.inline_len = s->plan.brings ? (uint32_t)p->length : 0,
 	};
-	uint32_t bytes = rpc_reply_write(p->reply, &reply);
+	uint32_t bytes = rpc_reply_write(p->message.addr, &reply);
 
 	if (s->plan.brings)
-		bring_data(s, p, p->reply + bytes);
+		bring_data(s, p, (char *)p->message.addr + bytes);
 	return bytes + reply.inline_len;
 }
 
@@ -82,27 +82,46 @@ static int posted(int rc)
 			     : rc;
 }
 
+static int not_granted(int err)
+{
+	return rxfer_fail(err, "a bug of ours: the server posts what was not granted");
+}
+
 static int spend(struct lane *lane, struct place *p, const struct rxfer_op *op, bool reply)
 {
 	int keep = rxfer_ticket_spend(&lane->tickets, &p->ticket, reply);
 
 	if (keep < 0)
-		return rxfer_fail(keep, "a bug of ours: the server posts what was not granted");
+		return not_granted(keep);
 	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, (uint32_t)keep));
+}
+
+/* A reply with data has as many bytes as were asked for. */
+static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	const struct rxfer_op op = {.op = RXFER_SEND,
+				    .local = &p->message,
+				    .nlocal = 1,
+				    .fixed = 1,
+				    .id = (uint64_t)(p - lane->places),
+				    .epoch = &p->epoch};
+
+	p->message.len = write_reply(s, p);
+	return spend(lane, p, &op, true);
 }
 
 static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
 {
-	struct rxfer_frag message = {p->reply, write_reply(s, p)};
-	struct rxfer_op op = {.op = RXFER_SEND,
-			      .local = &message,
-			      .nlocal = 1,
-			      .fixed = 1,
-			      .id = (uint64_t)(p - lane->places),
-			      .epoch = &p->epoch};
 	int rc = rpc_ids_give(&lane->ids, p->id);
 
-	return rc ? rc : spend(lane, p, &op, true);
+	if (rc || !p->answer)
+		return rc ? rc : reply_with_data(s, lane, p);
+	write_reply(s, p);
+	rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
+	if (rc < 0)
+		return not_granted(rc);
+	return posted(rxfer_post_prepared_held(p->answer, (uint64_t)(p - lane->places), 0,
+					       &p->ticket.held, 0));
 }
 
 /* ---- Moving data ---- */

@@ -26,10 +26,11 @@ struct place {
 	uint32_t nsegs;
 	uint32_t reads;
 	struct rxfer_cut cut;
-	struct rxfer_seg *segs;	  /* the client's */
-	struct rxfer_frag *frags; /* ours */
-	struct rxfer_seg *local;  /* the same, for @cut */
-	char *reply;
+	struct rxfer_seg *segs;	       /* the client's */
+	struct rxfer_frag *frags;      /* ours */
+	struct rxfer_seg *local;       /* the same, for @cut */
+	struct rxfer_frag message;     /* the reply's, */
+	struct rxfer_prepared *answer; /* and its post, where it is always the same; else NULL */
 };
 
 /* A request that waits for a place, in its RECV buffer. */

@@ -18,8 +18,13 @@ static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)
 	};
 	if (d->load.cfg->verify)
 		return 0;
-	return rxfer_prepare(lane->conn, run_opcode(d->load.cfg), s->frags, d->nfrags, &s->remote,
-			     d->load.cfg->op == OP_SEND ? 0 : 1, &s->prepared);
+	return rxfer_prepare(lane->conn,
+			     &(struct rxfer_op){.op = run_opcode(d->load.cfg),
+						.local = s->frags,
+						.nlocal = d->nfrags,
+						.remote = &s->remote,
+						.nremote = d->load.cfg->op == OP_SEND ? 0 : 1},
+			     &s->prepared);
 }
 
 static int init_lane(struct direct *d, uint32_t qp)

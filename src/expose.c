@@ -223,6 +223,14 @@ int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct
 	return rc;
 }
 
+int rxfer_exposure_cut(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		       const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	if (conn->broken || x->open || n - 1 >= x->max || !rights || rights & ~EXPOSE_RIGHTS)
+		return refused(conn, x, n, rights);
+	return rxfer_reg_cut(conn, x, frag, n, rights, conn->reg->sge_per_wr != 1);
+}
+
 const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n)
 {
 	*n = x->nseg;

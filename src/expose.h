@@ -64,6 +64,13 @@ int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct
 		 uint32_t n, unsigned int rights);
 
 /**
+ * rxfer_exposure_cut() - as rxfer_expose() with the same arguments, but nothing is exposed: only to
+ * know the segments, whose keys are those of memory that lies open anyhow, or 0.
+ */
+int rxfer_exposure_cut(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		       const struct rxfer_frag *frag, uint32_t n, unsigned int rights);
+
+/**
  * rxfer_exposure_segs() - what the peer must be told: @n segments with its keys, in the order of
  * the fragments, as many as these or fewer. None spans a gap between them. Good until the next
  * rxfer_expose().

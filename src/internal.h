@@ -158,7 +158,9 @@ struct rxfer_conn {
 	struct rxfer_mem *staging_mem;
 	void *staging;
 	struct rxfer_exposure *exposures;
-	struct rxfer_ledger ledger; /* of these, a part of the device's */
+	struct rxfer_ledger ledger;	  /* of these, a part of the device's */
+	uint64_t generation;		  /* of the dev's memory when @recv_mem was found */
+	const struct rxfer_mem *recv_mem; /* that the latest RECV buffer was in */
 };
 
 /* dev.c: as rxfer_dev_open(), also where its port is not active or has no address. */
@@ -217,6 +219,22 @@ static inline struct rxfer_mem *rxfer_mem_find(struct rxfer_dev *dev, const void
 	if (rxfer_mem_contains(dev->found, addr, len))
 		return dev->found;
 	return rxfer_mem_search(dev, addr, len);
+}
+
+/* The memory that is registered whole and holds all of it; NULL for none. Hot: mostly @was, that of
+ * the last time, which is good as long as no memory goes. */
+static inline const struct rxfer_mem *rxfer_fixed_mem(struct rxfer_conn *conn,
+						      const struct rxfer_mem **was,
+						      const void *addr, uint32_t len)
+{
+	const struct rxfer_mem *mem = *was;
+
+	if (mem && conn->generation == conn->dev->generation && rxfer_mem_holds(mem, addr, len))
+		return mem;
+	mem = rxfer_mem_find(conn->dev, addr, len);
+	*was = mem && mem->mr ? mem : NULL;
+	conn->generation = conn->dev->generation;
+	return *was;
 }
 
 /* dev_events.c: for whoever wants to follow; costs nothing where nobody does. */

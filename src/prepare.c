@@ -31,11 +31,8 @@ struct rxfer_prepared {
 	uint64_t generation;
 	uint64_t bytes;
 	struct rxfer_conn *conn;
-	enum rxfer_opcode op;
 	unsigned int flags;
-	const struct rxfer_frag *local;
-	const struct rxfer_seg *remote;
-	uint32_t nlocal, nremote;
+	struct rxfer_op op;
 	struct ibv_sge *sge;
 	struct rxfer_seg range[];
 };
@@ -43,7 +40,7 @@ struct rxfer_prepared {
 /* One WR that carries the @n ranges; false where one is not enough. */
 static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 {
-	uint64_t room = p->remote ? p->remote->len : UINT32_MAX;
+	uint64_t room = p->op.nremote ? p->op.remote->len : UINT32_MAX;
 
 	p->bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -55,19 +52,27 @@ static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 		p->bytes += r->len;
 	}
 	p->wr = (struct ibv_send_wr){
-		.sg_list = p->sge, .num_sge = (int)n, .opcode = rxfer_wr_opcode(p->op)};
-	if (p->remote) {
-		p->wr.wr.rdma.remote_addr = p->remote->addr;
-		p->wr.wr.rdma.rkey = p->remote->key;
+		.sg_list = p->sge, .num_sge = (int)n, .opcode = rxfer_wr_opcode(p->op.op)};
+	if (p->op.nremote) {
+		p->wr.wr.rdma.remote_addr = p->op.remote->addr;
+		p->wr.wr.rdma.rkey = p->op.remote->key;
 	}
-	p->flags = p->op != RXFER_READ && p->bytes <= p->conn->inline_max ? IBV_SEND_INLINE : 0;
+	p->flags = p->op.op != RXFER_READ && p->bytes <= p->conn->inline_max ? IBV_SEND_INLINE : 0;
 	return n && n <= p->conn->sge_max && p->bytes <= room;
+}
+
+/* Does an I/O of these lists look the same each time? Of memory that is registered whole it does,
+ * whatever the strategy. */
+static bool is_fixed(const struct rxfer_prepared *p)
+{
+	return p->op.fixed == p->op.nlocal || (p->conn->keys_only && !p->op.fixed);
 }
 
 static bool can_be_one_wr(const struct rxfer_prepared *p)
 {
-	return p->conn->keys_only && !p->conn->later && p->nlocal &&
-	       p->nlocal <= p->conn->attr.shape.frags && p->nremote == (p->op != RXFER_SEND);
+	return is_fixed(p) && !p->conn->later && p->op.nlocal &&
+	       p->op.nlocal <= p->conn->attr.shape.frags &&
+	       p->op.nremote == (p->op.op != RXFER_SEND);
 }
 
 /* Make the WR, if it can be made. 0, or -errno where the memory is not there. */
@@ -79,30 +84,27 @@ static int make_wr(struct rxfer_prepared *p)
 	p->generation = 0;
 	if (!can_be_one_wr(p))
 		return 0;
-	rc = p->conn->reg->map(p->conn, &scratch, p->local, p->nlocal);
+	if (p->op.fixed)
+		rc = rxfer_reg_map_whole(p->conn, &scratch, p->op.local, p->op.nlocal);
+	else
+		rc = p->conn->reg->map(p->conn, &scratch, p->op.local, p->op.nlocal);
 	if (!rc && fill_wr(p, scratch.nrange))
 		p->generation = p->conn->dev->generation;
 	return rc;
 }
 
-int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
-		  uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
-		  struct rxfer_prepared **out)
+int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out)
 {
-	size_t ranges = nlocal * sizeof(struct rxfer_seg);
+	size_t ranges = op->nlocal * sizeof(struct rxfer_seg);
 	struct rxfer_prepared *p;
 	int rc;
 
-	p = calloc(1, sizeof(*p) + ranges + nlocal * sizeof(struct ibv_sge));
+	p = calloc(1, sizeof(*p) + ranges + op->nlocal * sizeof(struct ibv_sge));
 	if (!p)
 		return rxfer_fail(ENOMEM, "out of memory for an I/O of %s",
-				  rxfer_count(nlocal, "fragment").s);
+				  rxfer_count(op->nlocal, "fragment").s);
 	p->conn = conn;
-	p->op = op;
-	p->local = local;
-	p->nlocal = nlocal;
-	p->remote = nremote ? remote : NULL;
-	p->nremote = nremote;
+	p->op = *op;
 	p->sge = (struct ibv_sge *)(void *)((char *)p->range + ranges);
 	rc = make_wr(p);
 	if (rc)
@@ -117,21 +119,12 @@ void rxfer_unprepare(struct rxfer_prepared *p)
 	free(p);
 }
 
-static int post_lists(const struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
+static int post_lists(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
 {
-	switch (p->op) {
-	case RXFER_READ:
-		return rxfer_post_read(p->conn, p->local, p->nlocal, p->remote, p->nremote, id,
-				       flags);
-	case RXFER_WRITE:
-		return rxfer_post_write(p->conn, p->local, p->nlocal, p->remote, p->nremote, id,
-					flags);
-	case RXFER_WRITE_IMM:
-		return rxfer_post_write_imm(p->conn, p->local, p->nlocal, p->remote, p->nremote,
-					    imm, id, flags);
-	default:
-		return rxfer_post_send(p->conn, p->local, p->nlocal, id, flags);
-	}
+	p->op.imm = imm;
+	p->op.id = id;
+	p->op.flags = flags;
+	return rxfer_post(p->conn, &p->op);
 }
 
 /* No WR, one that is out of date (it is made anew, for the next time, if it can be), or flags that
@@ -145,6 +138,19 @@ static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint
 	return rc ? rc : post_lists(p, imm, id, flags);
 }
 
+/* The same, and where something is held back. */
+static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p, uint64_t id,
+						       unsigned int flags, uint32_t *held,
+						       uint32_t keep)
+{
+	bool stale = p->generation && p->generation != p->conn->dev->generation;
+	int rc = stale ? make_wr(p) : 0;
+
+	p->op.id = id;
+	p->op.flags = flags;
+	return rc ? rc : rxfer_post_held(p->conn, &p->op, held, keep);
+}
+
 /* Its part in the record of the I/O, once the device has it. */
 static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p, uint64_t id,
 			 bool said)
@@ -152,49 +158,41 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 	struct rxfer_io *io = conn->next_io;
 
 	io->done.id = id;
-	io->done.op = p->op;
+	io->done.op = p->op.op;
 	io->done.own_cqe = said;
 	io->done.bytes = p->bytes;
 	io->aside = false;
+	io->nrange = 0;
 	io->last_seq = conn->sq.head;
 	conn->next_io = io->next;
 	conn->inflight++;
-	if (p->op == RXFER_READ)
+	if (p->op.op == RXFER_READ)
 		conn->reads += conn->unordered;
 	conn->counts.sqe++;
-	conn->counts.sqe_op[p->op]++;
+	conn->counts.sqe_op[p->op.op]++;
 	conn->counts.posts++;
 }
 
 /*
  * The rules are asked before the post, and it is entered after: what the device refuses leaves no
- * trace to be wiped out, and what it takes is under way while we keep our books.
+ * trace to be wiped out, and what it takes is under way while we keep our books. @left: credits
+ * that are free after it.
  */
-int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
+static inline __attribute__((always_inline)) int post_wr(struct rxfer_prepared *p, uint64_t id,
+							 unsigned int flags, int64_t left)
 {
 	struct rxfer_conn *conn = p->conn;
-	int64_t room = rxfer_sq_room(&conn->sq, conn->need);
 	struct ibv_send_wr *bad = NULL;
 	enum rxfer_sig_answer answer;
 	int rc;
 
-	if (__builtin_expect(conn->inflight >= conn->most, 0))
-		return conn->held ? post_lists(p, imm, id, flags) : rxfer_no_io(conn);
-	if (__builtin_expect(p->generation != conn->dev->generation ||
-				     flags & (RXFER_MORE | RXFER_ASIDE),
-			     0))
-		return post_unready(p, imm, id, flags);
-	if (__builtin_expect(room < 0, 0))
-		return rxfer_no_credits(conn);
-	answer = rxfer_sig_ask(&conn->sig, room + conn->need - 1, flags & RXFER_MUST_SIGNAL);
+	answer = rxfer_sig_ask(&conn->sig, left, flags & RXFER_MUST_SIGNAL);
 	p->wr.wr_id = conn->sq.head;
 	p->wr.send_flags = p->flags;
 	if (answer != RXFER_SIG_SILENT)
 		p->wr.send_flags |= IBV_SEND_SIGNALED;
-	if (p->op != RXFER_READ && conn->reads)
+	if (p->op.op != RXFER_READ && conn->reads)
 		p->wr.send_flags |= IBV_SEND_FENCE;
-	if (p->op == RXFER_WRITE_IMM)
-		rxfer_wr_add_imm(&p->wr, imm);
 	rc = ibv_post_send(conn->qp, &p->wr, &bad);
 	if (__builtin_expect(rc, 0))
 		return rxfer_post_refused(conn, 0, 1, rc);
@@ -202,4 +200,41 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 	rxfer_sig_told(&conn->sig, answer);
 	rxfer_sq_posted_one(&conn->sq);
 	return 0;
+}
+
+static inline bool is_ready(const struct rxfer_prepared *p, unsigned int flags)
+{
+	return p->generation == p->conn->dev->generation && !(flags & (RXFER_MORE | RXFER_ASIDE));
+}
+
+int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
+{
+	struct rxfer_conn *conn = p->conn;
+	int64_t room = rxfer_sq_room(&conn->sq, conn->need);
+
+	if (__builtin_expect(conn->inflight >= conn->most, 0))
+		return conn->held ? post_lists(p, imm, id, flags) : rxfer_no_io(conn);
+	if (__builtin_expect(!is_ready(p, flags), 0))
+		return post_unready(p, imm, id, flags);
+	if (__builtin_expect(room < 0, 0))
+		return rxfer_no_credits(conn);
+	if (p->op.op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(&p->wr, imm);
+	return post_wr(p, id, flags, room + conn->need - 1);
+}
+
+int rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
+			     uint32_t *held, uint32_t keep)
+{
+	struct rxfer_sq *sq = &p->conn->sq;
+	int rc;
+
+	if (__builtin_expect(p->conn->inflight >= p->conn->most || !is_ready(p, flags) ||
+				     *held <= keep || *held > sq->reserved,
+			     0))
+		return post_held_unready(p, id, flags, held, keep);
+	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
+	sq->reserved -= *held - keep;
+	*held = keep;
+	return rc;
 }

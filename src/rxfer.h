@@ -406,6 +406,9 @@ struct rxfer_op {
 	uint64_t *epoch;
 };
 
+/** rxfer_post() - any of them. */
+int rxfer_post(struct rxfer_conn *conn, const struct rxfer_op *op);
+
 /** rxfer_conn_sq() - the account of its send queue, for who reserves credits of it (slot.h,
  * ticket.h) and spends them by rxfer_post_held(). */
 struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn);
@@ -422,16 +425,18 @@ int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t
 struct rxfer_prepared;
 
 /**
- * rxfer_prepare() - an I/O that will be posted many times, as rxfer_post_read() and its like would.
- * The lists, and what they name, must stay as they are until rxfer_unprepare(), which may also come
- * after the connection. To be posted again it must be done; one and the same may not be in flight
- * twice. rxfer_post_prepared() - does what they do, with less work where that is possible.
+ * rxfer_prepare() - an I/O that will be posted many times, as rxfer_post() would. Its lists, and
+ * what they name, must stay as they are until rxfer_unprepare(), which may also come after the
+ * connection. To be posted again it must be done; one and the same may not be in flight twice.
+ * rxfer_post_prepared(), rxfer_post_prepared_held() - do what rxfer_post() and rxfer_post_held()
+ * do, with less work where that is possible. @op's id, imm and flags are not looked at: they are
+ * given at each post. The second one has no immediate data.
  */
-int rxfer_prepare(struct rxfer_conn *conn, enum rxfer_opcode op, const struct rxfer_frag *local,
-		  uint32_t nlocal, const struct rxfer_seg *remote, uint32_t nremote,
-		  struct rxfer_prepared **out);
+int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags);
+int rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
+			     uint32_t *held, uint32_t keep);
 
 /**
  * rxfer_flush() - post what RXFER_MORE has held back. A post without it does so too, and goes last;

@@ -401,7 +401,7 @@ static bool fits(const struct rxfer_conn *conn, const struct rxfer_io *io,
 {
 	struct rxfer_cut cut;
 
-	if (rxfer_cut_worst(ranges(io), op->nremote, conn->sge_max) <= conn->need)
+	if (ranges(io) + op->nremote <= conn->need) /* no list becomes more */
 		return true;
 	rxfer_cut_init(&cut, io->first, ranges(io), op->remote, op->nremote, conn->sge_max);
 	return rxfer_cut_count(&cut) <= conn->need;
@@ -478,7 +478,7 @@ struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn)
 }
 
 /* The same out of credits of its own, its worst case N. */
-static int post(struct rxfer_conn *conn, const struct rxfer_op *op)
+int rxfer_post(struct rxfer_conn *conn, const struct rxfer_op *op)
 {
 	uint32_t held = conn->need;
 	int rc = rxfer_sq_reserve(&conn->sq, held);
@@ -495,64 +495,64 @@ int rxfer_post_read(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
 		    const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		    unsigned int flags)
 {
-	return post(conn, &(struct rxfer_op){.op = RXFER_READ,
-					     .local = local,
-					     .nlocal = nlocal,
-					     .remote = remote,
-					     .nremote = nremote,
-					     .id = id,
-					     .flags = flags});
+	return rxfer_post(conn, &(struct rxfer_op){.op = RXFER_READ,
+						   .local = local,
+						   .nlocal = nlocal,
+						   .remote = remote,
+						   .nremote = nremote,
+						   .id = id,
+						   .flags = flags});
 }
 
 int rxfer_post_write(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		     const struct rxfer_seg *remote, uint32_t nremote, uint64_t id,
 		     unsigned int flags)
 {
-	return post(conn, &(struct rxfer_op){.op = RXFER_WRITE,
-					     .local = local,
-					     .nlocal = nlocal,
-					     .remote = remote,
-					     .nremote = nremote,
-					     .id = id,
-					     .flags = flags});
+	return rxfer_post(conn, &(struct rxfer_op){.op = RXFER_WRITE,
+						   .local = local,
+						   .nlocal = nlocal,
+						   .remote = remote,
+						   .nremote = nremote,
+						   .id = id,
+						   .flags = flags});
 }
 
 int rxfer_post_write_imm(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 			 const struct rxfer_seg *remote, uint32_t nremote, uint32_t imm,
 			 uint64_t id, unsigned int flags)
 {
-	return post(conn, &(struct rxfer_op){.op = RXFER_WRITE_IMM,
-					     .local = local,
-					     .nlocal = nlocal,
-					     .remote = remote,
-					     .nremote = nremote,
-					     .imm = imm,
-					     .id = id,
-					     .flags = flags});
+	return rxfer_post(conn, &(struct rxfer_op){.op = RXFER_WRITE_IMM,
+						   .local = local,
+						   .nlocal = nlocal,
+						   .remote = remote,
+						   .nremote = nremote,
+						   .imm = imm,
+						   .id = id,
+						   .flags = flags});
 }
 
 int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uint32_t nlocal,
 		    uint64_t id, unsigned int flags)
 {
-	return post(conn, &(struct rxfer_op){.op = RXFER_SEND,
-					     .local = local,
-					     .nlocal = nlocal,
-					     .id = id,
-					     .flags = flags});
+	return rxfer_post(conn, &(struct rxfer_op){.op = RXFER_SEND,
+						   .local = local,
+						   .nlocal = nlocal,
+						   .id = id,
+						   .flags = flags});
 }
 
 int rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
 {
-	struct rxfer_mem *mem = rxfer_mem_find(conn->dev, addr, len);
+	const struct rxfer_mem *mem = rxfer_fixed_mem(conn, &conn->recv_mem, addr, len);
 	struct ibv_recv_wr wr = {.wr_id = id | WR_RECV, .num_sge = 1}, *bad;
 	struct ibv_sge sge;
 	int rc;
 
 	if (conn->broken)
 		return rxfer_conn_break(conn, conn->broken, "%s", "");
-	if (!mem || !mem->mr)
+	if (!mem)
 		return rxfer_fail(EINVAL, "a RECV buffer outside RXFER_FIXED memory");
-	sge = (struct ibv_sge){(uintptr_t)addr, len, mem->mr->lkey};
+	sge = (struct ibv_sge){(uintptr_t)addr, len, mem->lkey};
 	wr.sg_list = &sge;
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (rc)

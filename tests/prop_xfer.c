@@ -196,8 +196,9 @@ static unsigned int some_flags(struct sim *s)
 /* The same by a prepared I/O, which is given up when it is done. */
 static int post_prepared(struct sim *s, struct slot *slot)
 {
-	int rc = rxfer_prepare(s->e.client, s->shape.op, slot->frag, slot->nfrag, slot->seg,
-			       slot->nseg, &slot->prepared);
+	const struct rxfer_op op = {s->shape.op, slot->frag, slot->nfrag, 0,
+				    slot->seg,	 slot->nseg, .imm = 0};
+	int rc = rxfer_prepare(s->e.client, &op, &slot->prepared);
 
 	if (!rc)
 		rc = rxfer_post_prepared(slot->prepared, (uint32_t)s->issued * IMM_STEP,

@@ -142,6 +142,15 @@ static void a_silent_one_stays_silent(void **state)
 	engine_close(&p.e);
 }
 
+static int prepare_write(struct pair *p, const struct rxfer_frag *frag, const struct rxfer_seg *to,
+			 struct rxfer_prepared **out)
+{
+	const struct rxfer_op op = {
+		.op = RXFER_WRITE, .local = frag, .nlocal = 1, .remote = to, .nremote = 1};
+
+	return rxfer_prepare(p->e.client, &op, out);
+}
+
 /* Nobody posts past what is held, and an I/O that has to wait does not hold it. */
 static void whoever_comes_next_lets_it_go(void **state)
 {
@@ -153,7 +162,7 @@ static void whoever_comes_next_lets_it_go(void **state)
 	(void)state;
 	open_pair(&p, NULL, "all", false);
 	at = (struct rxfer_seg){(uintptr_t)theirs + BYTES, BYTES, rxfer_mem_rkey(p.target)};
-	assert_int_equal(rxfer_prepare(p.e.client, RXFER_WRITE, &frag, 1, &at, 1, &prepared), 0);
+	assert_int_equal(prepare_write(&p, &frag, &at, &prepared), 0);
 	assert_int_equal(write_it(&p, 0, 1, RXFER_MORE), 0);
 	assert_int_equal(rxfer_post_prepared(prepared, 0, 1, 0), 0);
 	assert_int_equal(counts(&p)->posts, 1);
@@ -177,7 +186,7 @@ static void a_prepared_one_goes_with_what_is_held(void **state)
 	(void)state;
 	open_pair(&p, NULL, "every:9", false);
 	at = (struct rxfer_seg){(uintptr_t)theirs + BYTES, BYTES, rxfer_mem_rkey(p.target)};
-	assert_int_equal(rxfer_prepare(p.e.client, RXFER_WRITE, &frag, 1, &at, 1, &prepared), 0);
+	assert_int_equal(prepare_write(&p, &frag, &at, &prepared), 0);
 	assert_int_equal(rxfer_post_prepared(prepared, 0, 0, RXFER_MORE), 0);
 	assert_int_equal(counts(&p)->posts, 0);
 	assert_int_equal(rxfer_flush(p.e.client), 0);

@@ -338,9 +338,13 @@ static struct rxfer_prepared *prepare_it(struct pair *p, enum rxfer_opcode op)
 	struct rxfer_prepared *prepared = NULL;
 	bool send = op == RXFER_SEND;
 
-	assert_int_equal(rxfer_prepare(p->e.client, op, p->frag, FRAGS, send ? NULL : &p->to, !send,
-				       &prepared),
-			 0);
+	const struct rxfer_op it = {.op = op,
+				    .local = p->frag,
+				    .nlocal = FRAGS,
+				    .remote = send ? NULL : &p->to,
+				    .nremote = !send};
+
+	assert_int_equal(rxfer_prepare(p->e.client, &it, &prepared), 0);
 	return prepared;
 }
 

@@ -38,6 +38,18 @@ static int make_arrays(struct rpc_server *s)
 	return 0;
 }
 
+/* A reply without data is the same post each time. */
+static int prepare_reply(const struct rpc_server *s, const struct lane *lane, struct place *p)
+{
+	const struct rxfer_op op = {.op = RXFER_SEND,
+				    .local = &p->message,
+				    .nlocal = 1,
+				    .fixed = 1,
+				    .epoch = &p->epoch};
+
+	return s->plan.brings ? 0 : rxfer_prepare(lane->conn, &op, &p->answer);
+}
+
 static void init_place(struct rpc_server *s, const struct layout *layout, size_t i)
 {
 	size_t frags = s->plan.frags, segs = s->plan.limits.segs;
@@ -46,7 +58,7 @@ static void init_place(struct rpc_server *s, const struct layout *layout, size_t
 	p->frags = s->frags + i * frags;
 	p->local = s->segs + i * (frags + segs);
 	p->segs = p->local + frags;
-	p->reply = s->replies.base + i * s->plan.reply_room;
+	p->message = (struct rxfer_frag){s->replies.base + i * s->plan.reply_room, s->plan.reply};
 	if (!s->data.len)
 		return;
 	layout_frags(s->cfg, s->data.base + i * layout->slot, p->frags);
@@ -84,6 +96,8 @@ static int init_lane(struct rpc_server *s, const struct layout *layout, uint64_t
 	}
 	lane->nfree = s->plan.places;
 	rc = init_tickets(s, lane);
+	for (uint32_t i = 0; !rc && i < s->plan.places; i++)
+		rc = prepare_reply(s, lane, &lane->places[i]);
 	if (!rc && rpc_ids_init(&lane->ids, s->plan.limits.slots))
 		rc = rxfer_fail(ENOMEM, "out of memory");
 	for (uint64_t i = 0; !rc && i < s->cfg->depth; i++)
@@ -123,6 +137,8 @@ void rpc_server_free(struct rpc_server *s)
 		return;
 	for (uint64_t i = 0; s->lanes && i < s->cfg->qps; i++)
 		rpc_ids_free(&s->lanes[i].ids);
+	for (uint64_t i = 0; s->places && i < s->cfg->qps * s->plan.places; i++)
+		rxfer_unprepare(s->places[i].answer);
 	area_drop(&s->recvs);
 	area_drop(&s->replies);
 	area_drop(&s->data);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the client's end in RPC mode share. The essay is on top of load_rpc_client.c.
+ */
+#ifndef BENCH_LOAD_RPC_CLIENT_H
+#define BENCH_LOAD_RPC_CLIENT_H
+
+#include "load_internal.h"
+#include "load_rpc.h"
+
+/*
+ * struct io - what a slot has beside its struct rxfer_slot.
+ * @start:  clock_ticks() before it was exposed, or when it was due
+ * @number: of the I/O on its QP
+ * @frags:  its request's header, then its memory
+ * @request: the post of these
+ * @asked:  what the request says
+ * @due:    the next one whose keys are to be revoked some time
+ */
+struct io {
+	uint64_t start;
+	uint64_t number;
+	struct rxfer_frag *frags;
+	struct rxfer_exposure *exposure;
+	struct rxfer_prepared *request;
+	struct rpc_request asked;
+	struct io *due;
+};
+
+/* struct lane - one QP. @due: slots whose keys are to be revoked some time, oldest first. */
+struct lane {
+	struct turn turn;
+	struct rxfer_conn *conn;
+	struct rxfer_slots slots;
+	struct io *io;
+	struct io *due, **due_end;
+};
+
+/* @keys: requests have new keys each time, which are revoked afterwards. */
+struct rpc_client {
+	struct load load;
+	struct rpc_plan plan;
+	enum rxfer_revoke revoke;
+	bool keys;
+	unsigned int rights;
+	unsigned int flags; /* of a request's post */
+	struct rxfer_dev *dev;
+	struct lane *lanes;
+	struct io *ios;
+	struct rxfer_frag *frags;
+	struct area requests, replies;
+	struct hist open_after;
+	uint64_t copied;
+};
+
+static inline struct rpc_client *client_of(struct load *l)
+{
+	return (struct rpc_client *)l; /* its first member */
+}
+
+static inline unsigned int number_of(const struct rpc_client *c, const struct lane *lane)
+{
+	return (unsigned int)(lane - c->lanes);
+}
+
+static inline char *reply_buffer(const struct rpc_client *c, const struct lane *lane, uint64_t recv)
+{
+	return c->replies.base +
+	       (number_of(c, lane) * c->load.cfg->depth + recv) * c->plan.reply_room;
+}
+
+static inline int post_recv(const struct rpc_client *c, const struct lane *lane, uint64_t recv)
+{
+	return rxfer_post_recv(lane->conn, reply_buffer(c, lane, recv),
+			       (uint32_t)c->plan.reply_room, recv);
+}
+
+extern const struct load_ops rpc_client_ops;
+void rpc_client_free(struct load *l);
+
+#endif
