@@ -191,6 +191,34 @@ static void test_table_no_rows(void **state)
 	check_table("");
 }
 
+/* In RPC mode the server has a part in it; a row of the other mode has none, and is another group.
+ */
+static void test_table_rpc(void **state)
+{
+	struct report *r = opened(&report_table, OUT);
+	struct result result;
+	const char *text;
+
+	(void)state;
+	fill(&result);
+	strcpy(result.mode, "rpc");
+	strcpy(result.peer_signal, "half");
+	result.peer_sqe_per_io = 17;
+	result.peer_cqe_per_io = 0.25;
+	result.peer_posts_per_io = 1;
+	add(r, &result);
+	strcpy(result.mode, "direct");
+	result.peer_signal[0] = '\0';
+	add(r, &result);
+	closed(r, true);
+	text = slurp(OUT);
+	assert_non_null(strstr(text, "for each I/O                      server's\n"));
+	assert_non_null(strstr(text, "posts cpu us   SQE   CQE posts\n"));
+	assert_non_null(strstr(text, "16.00   4.50 17.00  0.25  1.00\n\nper-io "));
+	assert_non_null(strstr(text, "16.00   4.50\n\ndevice rxe0"));
+	assert_null(strstr(text, "Both directions"));
+}
+
 static void test_table_appends(void **state)
 {
 	(void)state;
@@ -204,7 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_table),	  test(test_table_groups),   test(test_table_cells),
 		test(test_table_reasons), test(test_table_footnote), test(test_table_no_rows),
-		test(test_table_bidir),	  test(test_table_appends),
+		test(test_table_bidir),	  test(test_table_appends),  test(test_table_rpc),
 	};
 
 	return cmocka_run_group_tests_name("report_table", tests, NULL, NULL);
