@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RPC mode's client against its server on the test double: random options, a random device, a
+ * random schedule, a warm-up and a timed phase. The loads check each I/O's bytes themselves
+ * (--verify). Here, for each phase: it ends; then both ends are idle, and all credits, regions and
+ * keys are back; the counts are those that the options make necessary, worked out another way; the
+ * double's counts are the same, and it has nothing to say.
+ */
+#include <string.h>
+#include "rpc_load_random.h"
+
+#define DEAD_ROUNDS 2000 /* in which neither end nor the device does anything: it never will */
+
+enum event { CLIENT, SERVER, STEP, N_EVENTS };
+
+/*
+ * struct model - what an I/O is by its options.
+ * @segs: segments of its request; @wrs: READs or WRITEs; @rounds: that they go in
+ * @request, @reply: bytes of the messages; @reply 0: there is none
+ */
+struct model {
+	bool moves, imm;
+	uint32_t segs, wrs, rounds;
+	uint64_t request, reply;
+};
+
+/* struct tally - what must have come up in a large number of runs. */
+struct tally {
+	uint64_t rounds, backlogged, server_stalls, client_stalls, unproven, unrevoked, drains,
+		cut_short, forced;
+};
+
+/*
+ * struct sim - @most: steps at once
+ * @issued: I/Os of the phase
+ */
+struct sim {
+	struct prop *p;
+	struct random_run r;
+	struct rpc_load l;
+	struct model model;
+	uint32_t weight[N_EVENTS], most;
+	uint64_t passes, regions, peer_regions, issued;
+	bool timed;
+	enum rxfer_revoke revoke;
+	struct fake_stats was;
+	struct load_result out;
+	struct tally tally;
+};
+
+/* ---- What went wrong ---- */
+
+/* In which run, so that nobody has to debug for that. */
+static void wrong(const struct sim *s, const char *what, const char *why)
+{
+	char text[1024];
+
+	cfg_print(&s->r.cfg, OPT_RUN, text, sizeof(text));
+	fail_msg("%s (%s): %s; repeat with RXFER_PROP_SEED=%llu", what, why, text,
+		 (unsigned long long)s->p->seed);
+}
+
+#define CHECK(s, cond)                               \
+	do {                                         \
+		if (!(cond))                         \
+			wrong(s, #cond, "is false"); \
+	} while (0)
+
+static int check_rc(const struct sim *s, int rc, const char *what)
+{
+	if (fake_violations())
+		wrong(s, what, fake_violation(0));
+	if (rc < 0)
+		wrong(s, what, rxfer_error());
+	return rc;
+}
+
+static void random_schedule(struct sim *s)
+{
+	for (int i = 0; i < N_EVENTS; i++)
+		s->weight[i] = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 16);
+	s->most = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 100);
+}
+
+/* ---- The model ---- */
+
+/* How many WRs the server counts on, which knows nothing of what its strategy joins. */
+static uint32_t counted_on(const struct sim *s, uint32_t sge_max)
+{
+	uint32_t frags = (uint32_t)s->r.cfg.frags;
+
+	return s->model.segs > 1 ? frags : (frags + sge_max - 1) / sge_max;
+}
+
+/*
+ * Fragments that adjoin are one segment, and one local piece, unless a strategy takes each for
+ * itself. Where there are several segments each has just one fragment. Where there is one, it is
+ * all one WR, or, in rounds, one each, unless the server's pieces are several, and then so are its
+ * WRs, of one SGE each.
+ */
+static void make_model(struct sim *s, const struct rpc_plan *plan)
+{
+	const struct cfg *c = &s->r.cfg;
+	bool adjoin = c->frag_gap == 0, many = !strcmp(c->strategy, "multi-wr");
+	bool theirs = !strcmp(c->peer_strategy, "multi-wr");
+	struct rxfer_conn_info info;
+	struct model *m = &s->model;
+	uint32_t n, chunk;
+
+	*m = (struct model){.moves = plan->moves, .imm = plan->imm};
+	m->request = 32 + (plan->carries ? c->size : 0);
+	m->reply = plan->imm ? 0 : 24 + (plan->brings ? c->size : 0);
+	m->rounds = 1;
+	if (!m->moves)
+		return;
+	rxfer_conn_info(s->l.server[0], &info);
+	m->segs = adjoin && !many ? 1 : (uint32_t)c->frags;
+	m->request += 16 * m->segs;
+	n = counted_on(s, info.sge_per_wr) - m->imm;
+	chunk = info.sq_depth - 2;
+	m->rounds = n > chunk ? (n + chunk - 1) / chunk : 1;
+	m->wrs = m->segs == 1 && !theirs ? m->rounds : (uint32_t)c->frags;
+}
+
+/* ---- Set up ---- */
+
+/* Anywhere on the ring of sequence numbers, often shortly before it wraps. */
+static void move_on(struct sim *s, struct rxfer_conn *conn)
+{
+	conn->sq.head = conn->sq.tail = conn->proven =
+		prop_chance(s->p, 50) ? 0u - prop_range(s->p, 1, 100) : (uint32_t)prop_next(s->p);
+}
+
+static void set_up(struct sim *s)
+{
+	struct rpc_plan plan;
+
+	check_rc(s, rpc_load_open(&s->l, &s->r.cfg, &s->r.device), "connecting");
+	for (uint64_t qp = 0; qp < s->r.cfg.qps; qp++) {
+		move_on(s, s->l.client[qp]);
+		move_on(s, s->l.server[qp]);
+	}
+	check_rc(s, rpc_load_make(&s->l), "the loads");
+	check_rc(s, rpc_revoke(&s->r.cfg, &s->revoke), "revoking");
+	rpc_plan_make(&s->r.cfg, &plan);
+	make_model(s, &plan);
+	s->regions = s->l.e.cdev->counts.mr_now;
+	s->peer_regions = s->l.e.sdev->counts.mr_now;
+}
+
+/* ---- A phase ---- */
+
+static bool client(struct sim *s)
+{
+	if (s->timed && ++s->passes == s->r.stop_after)
+		load_stop(s->l.load);
+	return check_rc(s, rpc_load_client_pass(&s->l), "the client");
+}
+
+static bool server(struct sim *s)
+{
+	return check_rc(s, rpc_server_pass(s->l.rpc), "the server");
+}
+
+static bool step(struct sim *s)
+{
+	uint32_t n = prop_range(s->p, 1, s->most);
+	bool more = false;
+
+	while (n--)
+		more |= fake_step();
+	return more;
+}
+
+static bool (*const events[N_EVENTS])(struct sim *) = {client, server, step};
+
+/* Something happens: by weight; if that cannot, whatever can. */
+static bool happens(struct sim *s)
+{
+	uint32_t dice = prop_range(s->p, 1, s->weight[0] + s->weight[1] + s->weight[2]);
+	uint32_t i = dice <= s->weight[0] ? 0 : dice <= s->weight[0] + s->weight[1] ? 1 : 2;
+
+	if (events[i](s))
+		return true;
+	for (i = 0; i < N_EVENTS; i++)
+		if (events[i](s))
+			return true;
+	return false;
+}
+
+static bool in_bounds(const struct rxfer_conn *conn)
+{
+	return rxfer_sq_check(&conn->sq) == 0 && conn->sq.reserved >= 1 - conn->drains &&
+	       fake_sq_posted(conn->qp) <= conn->sq.depth;
+}
+
+/* At all times: accounts hold, and no more lies open than I/Os that are not complete need; where
+ * keys are revoked later, than there are slots. */
+static void check_always(const struct sim *s)
+{
+	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++) {
+		const struct turn *t = load_turn(s->l.load, qp);
+		uint64_t pending = t->number - t->first - t->completed;
+		bool sync = s->revoke == RXFER_REVOKE_SYNC || s->r.cfg.defer == DEFER_RECV;
+
+		CHECK(s, in_bounds(s->l.client[qp]) && in_bounds(s->l.server[qp]));
+		CHECK(s, pending <= s->r.cfg.depth);
+		CHECK(s, s->l.client[qp]->ledger.live <=
+				 s->model.segs * (sync ? pending : s->r.cfg.depth));
+	}
+}
+
+/* Until the client is done, and then the server. */
+static void run_phase(struct sim *s)
+{
+	bool quiet = false;
+
+	for (uint32_t idle = 0; !quiet && idle < DEAD_ROUNDS;) {
+		idle = happens(s) ? 0 : idle + 1;
+		check_always(s);
+		if (load_finished(s->l.load))
+			check_rc(s, rpc_server_quiet(s->l.rpc, &quiet), "the server's end");
+	}
+	if (!quiet)
+		wrong(s, "dead-lock", load_finished(s->l.load) ? "at the server" : "at the client");
+}
+
+/* ---- What must be so at the end of a phase ---- */
+
+static void check_idle(struct sim *s)
+{
+	s->issued = 0;
+	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++) {
+		const struct turn *t = load_turn(s->l.load, qp);
+
+		CHECK(s, engine_idle(s->l.client[qp]) && engine_idle(s->l.server[qp]));
+		CHECK(s, t->completed == t->number - t->first);
+		CHECK(s, fake_rq_posted(s->l.client[qp]->qp) == s->r.cfg.depth);
+		CHECK(s, fake_rq_posted(s->l.server[qp]->qp) == s->r.cfg.depth);
+		s->issued += t->completed;
+	}
+	CHECK(s, s->l.e.cdev->counts.mr_now == s->regions);
+	CHECK(s, s->l.e.sdev->counts.mr_now == s->peer_regions);
+}
+
+/* What a policy promises of its completions. @least: those that somebody waits for. */
+static void check_cqes(const struct sim *s, const struct counts *c, const char *signal,
+		       uint64_t least)
+{
+	CHECK(s, c->sqe == c->sqe_read + c->sqe_write + c->sqe_send);
+	CHECK(s, c->cqe <= c->sqe && c->posts <= c->sqe && c->cqe >= least);
+	if (!strcmp(signal, "all"))
+		CHECK(s, c->cqe == c->sqe && c->forced_signals == 0);
+	if (!strcmp(signal, "io"))
+		CHECK(s, c->cqe >= s->issued);
+	if (s->r.cfg.post == POST_SINGLE)
+		CHECK(s, c->posts == c->sqe);
+}
+
+static void check_client(const struct sim *s, const struct counts *c)
+{
+	bool all = s->r.cfg.defer == DEFER_RECV;
+
+	CHECK(s, c->sqe_send == s->issued && c->sqe == s->issued && c->posts == s->issued);
+	CHECK(s, c->recv_cqe == s->issued);
+	check_cqes(s, c, s->r.cfg.signal, all ? s->issued : 0);
+	if (all)
+		CHECK(s, c->cqe == s->issued);
+}
+
+static void check_server(const struct sim *s, const struct counts *c)
+{
+	const struct model *m = &s->model;
+	bool reads = m->moves && s->r.cfg.op == OP_READ;
+
+	CHECK(s, c->sqe_read == (reads ? s->issued * m->wrs : 0));
+	CHECK(s, c->sqe_write == (reads ? 0 : s->issued * m->wrs));
+	CHECK(s, c->sqe_send == (m->imm ? 0 : s->issued));
+	CHECK(s, c->recv_cqe == s->issued);
+	check_cqes(s, c, s->r.cfg.peer_signal, reads ? s->issued : 0);
+	if (s->r.cfg.post == POST_CHAIN) /* of WRITEs the last go with the reply */
+		CHECK(s, c->posts == s->issued * (m->rounds + reads));
+}
+
+static bool has_keys(const struct sim *s)
+{
+	return s->model.moves && s->revoke != RXFER_REVOKE_NONE;
+}
+
+/* One key a segment, each revoked once. Over iWARP a server that READs opens its own memory. */
+static void check_keys(const struct sim *s)
+{
+	uint64_t grants = 0, proven = 0;
+
+	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++) {
+		struct rxfer_exposed mine = rxfer_conn_exposed(s->l.client[qp]);
+		struct rxfer_exposed theirs = rxfer_conn_exposed(s->l.server[qp]);
+
+		CHECK(s, mine.now == 0 && mine.live == 0 && theirs.now == 0 && theirs.live == 0);
+		CHECK(s, mine.peak <= s->r.cfg.depth * s->r.cfg.size);
+		CHECK(s, theirs.peak <= 2 * s->r.cfg.depth * s->r.cfg.size);
+		grants += mine.grants;
+		proven += mine.proven;
+	}
+	CHECK(s, grants == (has_keys(s) ? s->issued * s->model.segs : 0) && proven == grants);
+}
+
+/* The double's own counts since the phase began, of both ends. */
+static void check_wire(const struct sim *s)
+{
+	const struct fake_stats *f = fake_stats(), *was = &s->was;
+	const struct model *m = &s->model;
+	uint64_t moved = m->moves ? s->issued * s->r.cfg.size : 0;
+	uint64_t sqes = 0, cqes = 0, posts = 0;
+
+	for (uint32_t i = 0; i < 2 * s->r.cfg.qps; i++) {
+		const struct rxfer_counts *c =
+			rxfer_conn_counts(i % 2 ? s->l.server[i / 2] : s->l.client[i / 2]);
+
+		sqes += c->sqe + c->aside_sqe;
+		cqes += c->cqe + c->aside_cqe;
+		posts += c->posts + c->aside_posts;
+	}
+	CHECK(s, f->sqes - was->sqes == sqes && f->sq_cqes - was->sq_cqes == cqes);
+	CHECK(s, f->posts - was->posts == posts && f->rq_cqes - was->rq_cqes == 2 * s->issued);
+	CHECK(s, f->bytes_read - was->bytes_read == (s->r.cfg.op == OP_READ ? moved : 0));
+	CHECK(s, f->bytes_written - was->bytes_written == (s->r.cfg.op == OP_WRITE ? moved : 0));
+	CHECK(s, f->bytes_sent - was->bytes_sent == s->issued * (m->request + m->reply));
+	CHECK(s, f->rnr_waits == 0 && f->lost_cqes == 0);
+}
+
+static void check_result(struct sim *s, uint64_t ios)
+{
+	const struct load_result *out = &s->out;
+
+	load_count(s->l.load);
+	check_client(s, &out->counts);
+	CHECK(s, out->ios == s->issued && out->bytes == s->issued * s->r.cfg.size);
+	CHECK(s, out->latency.count == (s->r.cfg.timing == TIMING_OFF ? 0 : s->issued));
+	CHECK(s, out->open_after->count == (has_keys(s) ? s->issued : 0));
+	CHECK(s, s->r.stop_after || !out->cut_short);
+	if (ios && !s->r.stop_after && !s->r.duration)
+		CHECK(s, s->issued == ios * s->r.cfg.qps);
+	if (has_keys(s)) {
+		CHECK(s,
+		      out->exposed.now == 0 && (out->exposed.peak >= s->r.cfg.size || !out->ios));
+		CHECK(s, out->exposed.peak <= s->r.cfg.qps * s->r.cfg.depth * s->r.cfg.size);
+	}
+	s->tally.client_stalls += out->counts.stalls;
+	s->tally.unproven += out->counts.unproven;
+	s->tally.unrevoked += out->counts.unrevoked;
+	s->tally.cut_short += out->cut_short;
+}
+
+/* @timed: its result is wanted. */
+static void phase(struct sim *s, uint64_t ios, bool timed)
+{
+	struct counts c = {0};
+
+	s->was = *fake_stats();
+	s->timed = timed;
+	rpc_load_begin(&s->l, ios, timed ? s->r.duration : 0, timed ? &s->out : NULL);
+	run_phase(s);
+	check_idle(s);
+	counts_take(&c, s->l.server, (unsigned int)s->r.cfg.qps);
+	check_server(s, &c);
+	check_keys(s);
+	check_wire(s);
+	if (timed)
+		check_result(s, ios);
+	rpc_server_count(s->l.rpc, &c);
+	s->tally.backlogged += c.unproven;
+	s->tally.server_stalls += c.stalls;
+	s->tally.forced += c.forced_signals;
+	s->tally.rounds += s->model.rounds > 1;
+	for (uint64_t qp = 0; qp < s->r.cfg.qps; qp++)
+		s->tally.drains += rxfer_conn_counts(s->l.client[qp])->aside_sqe +
+				   rxfer_conn_counts(s->l.server[qp])->aside_sqe;
+}
+
+/* Returns how many I/Os there were. */
+static uint64_t run(struct sim *s, struct prop *p, uint64_t seed)
+{
+	const struct tally tally = s->tally;
+	uint64_t ios = 0;
+	char leaks[256], why[256];
+
+	prop_start(p, seed);
+	*s = (struct sim){.p = p, .tally = tally};
+	random_run_draw(&s->r, p);
+	random_schedule(s);
+	if (cfg_check(&s->r.cfg, why, sizeof(why)))
+		wrong(s, "the options", why);
+	set_up(s);
+	if (s->r.cfg.warmup) {
+		phase(s, s->r.cfg.warmup, false);
+		CHECK(s, s->issued == s->r.cfg.warmup * s->r.cfg.qps);
+		ios = s->issued;
+	}
+	phase(s, s->r.cfg.iters, true);
+	rpc_load_close(&s->l);
+	if (fake_leaks(leaks, sizeof(leaks)))
+		wrong(s, "left behind", leaks);
+	check_rc(s, 0, "at the end");
+	return ios + s->issued;
+}
+
+#define ALL_IOS	   1000000
+#define ENOUGH_IOS (ALL_IOS / 50) /* for all that there is to come up */
+
+static void a_million_ios_move_and_all_comes_back(void **state)
+{
+	uint64_t seed = prop_first_seed(), n = prop_count(ALL_IOS, 1000), ios = 0;
+	static struct sim s;
+	const struct tally *t = &s.tally;
+	struct prop p;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	for (; ios < n; seed++)
+		ios += run(&s, &p, seed);
+	if (n < ENOUGH_IOS)
+		return;
+	assert_true(t->rounds && t->backlogged && t->drains && t->forced && t->cut_short);
+	assert_true(t->server_stalls && t->client_stalls && t->unproven && t->unrevoked);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_million_ios_move_and_all_comes_back),
+	};
+
+	return cmocka_run_group_tests_name("prop_rpc_load", tests, NULL, NULL);
+}
