@@ -230,7 +230,7 @@ static void good_requests(void **state)
 		for (int i = 0; i < 3; i++) {
 			post_bytes(&r, 0, good_request(&r, 0, 1));
 			if (run == IMM)
-				assert_int_equal(ntohl(await_wc(&r, true).imm_data), 1);
+				assert_int_equal(ntohl(await_reply(&r).imm_data), 1);
 			else
 				reply_is_good(&r, 1, moved[run]);
 		}
@@ -266,7 +266,7 @@ static void malformed_behind_good_ones(void **state)
 		agree_on(&r, k->run);
 		connect_to_server(&r);
 		post_bytes(&r, 0, good_request(&r, 0, 1));
-		await_wc(&r, true);
+		await_reply(&r);
 		post_bytes(&r, 1, good_request(&r, 1, 1));
 		bytes = good_request(&r, 2, 0);
 		for (int c = 0; c < 4; c++)
