@@ -210,12 +210,12 @@ static int grant(struct rpc_server *s, struct lane *lane)
 
 /* ---- Requests ---- */
 
-static int too_many(const struct lane *lane, const struct place *p, uint32_t wrs)
+static int too_many(const struct rpc_server *s, const struct place *p, uint32_t wrs)
 {
 	return rxfer_fail(
 		EBADMSG,
 		"the segments of request %u lie so that its data take %u WRs (agreed were %u)",
-		p->id, wrs, lane->tickets.most);
+		p->id, wrs, s->plan.frags);
 }
 
 /* How many WRs its data take. One segment, as most have, is no walk. */
@@ -238,7 +238,7 @@ static int start(struct rpc_server *s, struct lane *lane, struct place *p)
 		rpc_bytes_fill(p->frags, s->plan.frags, bytes_of(s, lane, p));
 	rc = rxfer_ticket_take(&lane->tickets, &p->ticket, wrs - s->plan.imm, now(s));
 	if (rc == -EMSGSIZE)
-		return too_many(lane, p, wrs);
+		return too_many(s, p, wrs);
 	if (rc < 0)
 		return rxfer_fail(rc, "a bug of ours: a place is used twice");
 	return rc ? go_on(s, lane, p) : 0;

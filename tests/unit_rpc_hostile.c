@@ -113,7 +113,7 @@ static void too_many_work_requests(void **state)
 
 	(void)state;
 	open_rpc_scene(&r);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		no_lists(&r, i % 2 ? OP_WRITE : OP_READ, i / 2 == 1 ? 4 : 0, i == 5);
 		segs[0] = good_seg(&r, 0, PART - 1);
 		segs[1] = good_seg(&r, 1, PART + 2);
