@@ -187,7 +187,8 @@ static int go_on(struct rpc_server *s, struct lane *lane, struct place *p)
 {
 	bool last = rxfer_ticket_is_last(&p->ticket), imm = s->plan.imm && last;
 	struct rxfer_op op = {.id = (uint64_t)(p - lane->places), .epoch = &p->epoch};
-	bool whole = last && p->cut.local == p->local && p->cut.local_off == 0;
+	bool whole = last && p->length == s->cfg->size && p->cut.local == p->local &&
+		     p->cut.local_off == 0;
 
 	if (!s->plan.moves)
 		return reply(s, lane, p);
@@ -218,11 +219,11 @@ static int too_many(const struct rpc_server *s, const struct place *p, uint32_t 
 		p->id, wrs, s->plan.frags);
 }
 
-/* How many WRs its data take. One segment, as most have, is no walk. */
+/* How many WRs its data take. All of it in one segment, as mostly, is no walk. */
 static uint32_t count_wrs(const struct rpc_server *s, const struct lane *lane, struct place *p)
 {
 	rxfer_cut_init(&p->cut, p->local, s->plan.frags, p->segs, p->nsegs, lane->sge_max);
-	if (p->nsegs == 1)
+	if (p->nsegs == 1 && p->length == s->cfg->size)
 		return 1 + (s->plan.frags - 1) / lane->sge_max;
 	return rxfer_cut_count(&p->cut);
 }

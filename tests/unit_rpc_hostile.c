@@ -146,6 +146,45 @@ static void another_cut(void **state)
 	}
 }
 
+/*
+ * An I/O of fewer bytes than agreed is served: they are what is moved, whether the queue holds all
+ * of its WRs at once or not.
+ */
+static void fewer_bytes(void **state)
+{
+	static const uint32_t lengths[] = {1, PART - 1, PART, PART + 1, 2 * PART, SIZE - 1};
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (uint32_t i = 0; i < 6 * 6; i++) {
+		uint32_t length = lengths[i / 6];
+		bool write = i % 2, imm = i % 6 == 5, rounds = i % 6 >= 2;
+		struct fake_stats before;
+		struct rxfer_seg seg;
+
+		no_lists(&r, write ? OP_WRITE : OP_READ, rounds ? 3 : 0, imm);
+		before = *fake_stats();
+		seg = good_seg(&r, 0, length);
+		for (int k = 0; k < 3; k++) {
+			post_bytes(&r, 0, write_request(&r, 0, 1, &seg, 1, length));
+			if (imm)
+				assert_int_equal(ntohl(await_reply(&r).imm_data), 1);
+			else
+				reply_is_good(&r, 1, length);
+		}
+		assert_int_equal(fake_stats()->bytes_written - before.bytes_written,
+				 write ? 3 * length : 0);
+		assert_int_equal(fake_stats()->bytes_read - before.bytes_read,
+				 write ? 0 : 3 * length);
+		assert_memory_equal(r.mem, r.were, SEG_AT(0));
+		assert_memory_equal(r.mem + SEG_AT(0) + length, r.were + SEG_AT(0) + length,
+				    MESSAGES - SEG_AT(0) - length);
+		end_session(&r);
+	}
+	good_run(&r, OP_READ);
+}
+
 /* ---- Too many at once ---- */
 
 /* READs are not answered as long as this takes. */
@@ -291,6 +330,7 @@ int main(void)
 		cmocka_unit_test(memory_to_the_last_byte),
 		cmocka_unit_test(too_many_work_requests),
 		cmocka_unit_test(another_cut),
+		cmocka_unit_test(fewer_bytes),
 		cmocka_unit_test(an_id_in_flight_twice),
 		cmocka_unit_test(a_request_too_many),
 		cmocka_unit_test(more_requests_than_recvs),
