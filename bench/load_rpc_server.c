@@ -285,6 +285,10 @@ static int arrived(struct rpc_server *s, struct lane *lane, const struct rxfer_d
 {
 	uint32_t slots = s->plan.limits.slots;
 
+	if (done->with_imm)
+		return rxfer_fail(EBADMSG,
+				  "the client sent immediate data %u, which nobody asked for",
+				  done->imm);
 	if (lane->free && !lane->waiting)
 		return take_request(s, lane, (uint32_t)done->id, (uint32_t)done->bytes);
 	lane->backlog[(lane->first + lane->waiting++) % slots] =

@@ -283,6 +283,31 @@ static void no_recv_for_the_reply(void **state)
 
 /* ---- What is no request ---- */
 
+static void immediate_data(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND_WITH_IMM,
+						     IBV_WR_RDMA_WRITE_WITH_IMM};
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (int i = 0; i < 4; i++) {
+		bool write = i % 2;
+		uint32_t bytes;
+
+		rpc_cfg(&r, i < 2 ? OP_READ : OP_WRITE);
+		r.s.cfg.reply = i < 2 ? REPLY_SEND : REPLY_IMM;
+		connect_to_server(&r);
+		bytes = good_request(&r, 0, 0);
+		post_as(&r, 0, write ? 0 : bytes, opcodes[write], 17);
+		hear_why(&r, "immediate data", "immediate data 17");
+		memory_is_untouched(&r, true);
+		end_session(&r);
+		assert_true(r.s.rc < 0);
+		good_run(&r, OP_READ);
+	}
+}
+
 /* Nothing of the server's is open to its client. */
 static void it_reaches_for_our_memory(void **state)
 {
@@ -335,6 +360,7 @@ int main(void)
 		cmocka_unit_test(a_request_too_many),
 		cmocka_unit_test(more_requests_than_recvs),
 		cmocka_unit_test(no_recv_for_the_reply),
+		cmocka_unit_test(immediate_data),
 		cmocka_unit_test(it_reaches_for_our_memory),
 		cmocka_unit_test(a_client_that_leaves),
 	};
