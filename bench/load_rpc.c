@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* RPC mode, what both ends work out of the options: messages, queues, memory. */
+#include <errno.h>
 #include "load_rpc.h"
 
 /* Message buffers begin at a cache line of their own. */
@@ -55,6 +56,26 @@ void rpc_plan_make(const struct cfg *cfg, struct rpc_plan *p)
 	p->reply = rpc_reply_bytes(p->brings ? (uint32_t)cfg->size : 0);
 	p->request_room = room(p->request);
 	p->reply_room = room(p->reply);
+}
+
+static int check_message(const struct rxfer_dev_info *dev, const char *what, uint32_t bytes)
+{
+	if (bytes <= dev->max_msg_size)
+		return 0;
+	return rxfer_fail(
+		EMSGSIZE,
+		"a %s of %u bytes is more than one message on %s can carry (max_msg_sz %llu): use a smaller --size, or fewer --frags",
+		what, bytes, dev->name, (unsigned long long)dev->max_msg_size);
+}
+
+int rpc_possible(const struct cfg *cfg, const struct rxfer_dev_info *dev)
+{
+	struct rpc_plan p;
+	int rc;
+
+	rpc_plan_make(cfg, &p);
+	rc = check_message(dev, "request", p.request);
+	return rc ? rc : check_message(dev, "reply", p.reply);
 }
 
 unsigned int rpc_rights(const struct rpc_plan *plan)

@@ -31,6 +31,9 @@ struct rpc_plan {
 
 void rpc_plan_make(const struct cfg *cfg, struct rpc_plan *out);
 
+/** rpc_possible() - does the device have messages that large? 0; or -EMSGSIZE with the numbers. */
+int rpc_possible(const struct cfg *cfg, const struct rxfer_dev_info *dev);
+
 /** rpc_rights() - what the server may do with the client's memory: RXFER_EXPOSE_*, or none. */
 unsigned int rpc_rights(const struct rpc_plan *plan);
 

@@ -429,7 +429,9 @@ int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
 			(unsigned long long)cfg->size, info->name,
 			(unsigned long long)info->max_msg_size);
-	rc = rxfer_dev_room(dev, cfg->qps, 1);
+	rc = cfg->mode == MODE_RPC ? rpc_possible(cfg, info) : 0;
+	if (!rc)
+		rc = rxfer_dev_room(dev, cfg->qps, 1);
 	return rc ? rc : rxfer_conn_check(dev, &attr);
 }
 
