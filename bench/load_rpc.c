@@ -128,6 +128,7 @@ static int server_attr(const struct cfg *cfg, const struct rpc_plan *p,
 	attr->ios = 2 * p->places + 4;
 	attr->reply = p->moves && !p->imm;
 	attr->rounds = p->moves;
+	attr->peer_options = true;
 	attr->sq_depth = (uint32_t)cfg->peer_sq_depth;
 	return rxfer_sig_parse(cfg->peer_signal, &attr->sig, &attr->sig_arg);
 }

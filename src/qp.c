@@ -51,6 +51,12 @@ static void size_io(struct rxfer_conn *conn)
 	conn->later = extra.later;
 }
 
+/* Of the options that size its queues: at a server they may be its client's --peer-sq-depth. */
+static const char *whose(const struct rxfer_conn *conn)
+{
+	return conn->attr.peer_options ? "peer-" : "";
+}
+
 /*
  * Devices answer all kinds of "too much" alike. What is known is what went well before: where
  * queues like these were had, it is their number that is too large, whoever has the others; else it
@@ -69,7 +75,8 @@ static void likely_limit(const struct rxfer_conn *conn, char *buf, size_t size)
 	else
 		used = snprintf(
 			buf, size,
-			"; it may be too large, or others have taken all: use a smaller --sq-depth or --depth");
+			"; it may be too large, or others have taken all: use a smaller --%ssq-depth or --depth",
+			whose(conn));
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		snprintf(buf + used, size - (size_t)used,
 			 ", or raise the locked-memory limit of %s (ulimit -l)",
@@ -183,14 +190,14 @@ static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most
 	if (asked && asked < least)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --sq-depth %u or more, or fewer --frags",
-			rxfer_count(asked, "entry").s, least - 1, least);
+			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --%ssq-depth %u or more, or fewer --frags",
+			rxfer_count(asked, "entry").s, least - 1, whose(conn), least);
 	if (asked > most)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %s): use --sq-depth %u or less",
+			"a send queue of %u entries is more than %s can have (max_qp_wr %u; max_cqe %u holds its entries and %s): use --%ssq-depth %u or less",
 			asked, dev->name, dev->max_qp_wr, dev->max_cqe, rxfer_count(rq, "RECV").s,
-			most);
+			whose(conn), most);
 	if (most < least)
 		return rxfer_fail(
 			EMSGSIZE,
@@ -242,10 +249,11 @@ static int account(struct rxfer_conn *conn)
 	if (rc == -ERANGE)
 		return rxfer_fail(
 			EINVAL,
-			"--signal %s:%u asks for a completion every %u entries, but the send queue has %u%s: it would fill up first; use %s:%u or less%s",
-			a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth,
+			"--%ssignal %s:%u asks for a completion every %u entries, but the send queue has %u%s: it would fill up first; use %s:%u or less%s%s%s",
+			whose(conn), a->sig->name, a->sig_arg, a->sig_arg, conn->info.sq_depth,
 			a->sq_depth ? "" : ", the most that the device takes", a->sig->name,
-			conn->info.sq_depth, a->sq_depth ? ", or a larger --sq-depth" : "");
+			conn->info.sq_depth, a->sq_depth ? ", or a larger --" : "",
+			a->sq_depth ? whose(conn) : "", a->sq_depth ? "sq-depth" : "");
 	if (rc)
 		return rxfer_fail(rc, "the send queue's account: %s", strerror(-rc));
 	conn->unordered = conn->dev->verbs->device->transport_type == IBV_TRANSPORT_IWARP;

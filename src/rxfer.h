@@ -250,6 +250,8 @@ struct rxfer_shape {
  * what a round takes
  * @one_message: a SEND is one message whatever the strategy does with fragments; for who posts no
  * READs and WRITEs
+ * @peer_options: @sq_depth and @sig are the peer's to say, by --peer-sq-depth and --peer-signal; for
+ * messages alone
  * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
  * the most that the device takes
  * @rq_depth:  RECVs posted at most
@@ -270,6 +272,7 @@ struct rxfer_conn_attr {
 	bool reply;
 	bool rounds;
 	bool one_message;
+	bool peer_options;
 	uint32_t sq_depth;
 	uint32_t rq_depth;
 	uint32_t sge_max;

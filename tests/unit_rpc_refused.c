@@ -30,6 +30,36 @@ static void limit(uint32_t max_msg_size, uint32_t max_qp_wr, uint32_t max_sge)
 	device->max_sge = device->max_sge_rd = max_sge ? max_sge : device->max_sge;
 }
 
+/* A WRITE or a READ, the reply and the drain: 3 are enough for any number of fragments. */
+static void the_servers_queue(void **state)
+{
+	static const enum cfg_op ops[] = {OP_WRITE, OP_READ};
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (int i = 0; i < 2; i++) {
+		for (uint64_t depth = 1; depth < 3; depth++) {
+			rpc_cfg(&r, ops[i]);
+			r.s.cfg.peer_sq_depth = depth;
+			refused(&r, true,
+				depth == 1 ? "a send queue of 1 entry cannot hold one I/O: it "
+					     "takes 2, and one for the drain: use --peer-sq-depth 3"
+					   : "a send queue of 2 entries cannot hold one I/O: it "
+					     "takes 2, and one for the drain: use --peer-sq-depth "
+					     "3");
+		}
+		rpc_cfg(&r, ops[i]);
+		r.s.cfg.peer_sq_depth = 3;
+		r.s.cfg.verify = true;
+		assert_int_equal(run_both(&r), 0);
+	}
+	rpc_cfg(&r, OP_SEND);
+	r.s.cfg.peer_sq_depth = 1;
+	refused(&r, true, "it takes 1, and one for the drain: use --peer-sq-depth 2");
+	good_run(&r, OP_WRITE);
+}
+
 static void the_clients_queue(void **state)
 {
 	struct rpc_scene r;
@@ -49,6 +79,34 @@ static void the_clients_queue(void **state)
 		r.s.cfg.verify = true;
 		assert_int_equal(run_both(&r), 0);
 	}
+}
+
+/* Between options, and where it is the device that takes no more. */
+static void signals_too_rarely(void **state)
+{
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	rpc_cfg(&r, OP_READ);
+	r.s.cfg.peer_sq_depth = 8;
+	snprintf(r.s.cfg.peer_signal, sizeof(r.s.cfg.peer_signal), "every:9");
+	refused(&r, true, "contradiction: --peer-signal every:9, --peer-sq-depth 8: K is larger");
+	snprintf(r.s.cfg.peer_signal, sizeof(r.s.cfg.peer_signal), "every:8");
+	assert_int_equal(run_both(&r), 0);
+
+	limit(0, 16, 0);
+	rpc_cfg(&r, OP_WRITE);
+	snprintf(r.s.cfg.peer_signal, sizeof(r.s.cfg.peer_signal), "every:17");
+	refused(&r, true,
+		"--peer-signal every:17 asks for a completion every 17 entries, but the send "
+		"queue has 16, the most that the device takes");
+	rpc_cfg(&r, OP_WRITE);
+	snprintf(r.s.cfg.signal, sizeof(r.s.cfg.signal), "every:17");
+	refused(&r, false,
+		"--signal every:17 asks for a completion every 17 entries, but the send queue "
+		"has 16, the most that the device takes");
+	good_run(&r, OP_WRITE);
 }
 
 /* The data are one message, or the request is that has them, or the reply, or all its segments. */
@@ -115,7 +173,9 @@ static void more_fragments_than_sges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_servers_queue),
 		cmocka_unit_test(the_clients_queue),
+		cmocka_unit_test(signals_too_rarely),
 		cmocka_unit_test(more_than_a_message),
 		cmocka_unit_test(more_fragments_than_sges),
 	};
