@@ -173,12 +173,11 @@ static uint32_t default_depth(const struct rxfer_conn *conn)
 	return depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
 }
 
-/* It holds one I/O and the drain; in rounds at least one WR of it and its reply. */
+/* It holds one I/O and the drain; in rounds at least one WR of it and its reply, which may be the
+ * last of its WRs. */
 static uint32_t least_depth(const struct rxfer_conn *conn)
 {
-	uint32_t round = 1 + conn->attr.reply;
-
-	return 1 + (conn->attr.rounds && conn->need > round ? round : conn->need);
+	return 1 + (conn->attr.rounds && conn->need > 2 ? 2 : conn->need);
 }
 
 /* Is a send queue possible at all that holds one I/O, and the depth that was asked for? */

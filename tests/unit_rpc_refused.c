@@ -60,6 +60,37 @@ static void the_servers_queue(void **state)
 	good_run(&r, OP_WRITE);
 }
 
+/* With immediate data the last WRITE is the reply, and a round is one WRITE before it. */
+static void the_servers_queue_without_replies(void **state)
+{
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (uint64_t depth = 1; depth < 4; depth++) {
+		rpc_cfg(&r, OP_WRITE);
+		r.s.cfg.reply = REPLY_IMM;
+		r.s.cfg.max_sge = 1;
+		r.s.cfg.peer_sq_depth = depth;
+		r.s.cfg.verify = true;
+		if (depth < 3)
+			refused(&r, true, "use --peer-sq-depth 3");
+		else
+			assert_int_equal(run_both(&r), 0);
+	}
+	for (uint64_t depth = 1; depth < 3; depth++) { /* there are no rounds */
+		rpc_cfg(&r, OP_WRITE);
+		r.s.cfg.reply = REPLY_IMM;
+		r.s.cfg.frags = 1;
+		r.s.cfg.peer_sq_depth = depth;
+		if (depth < 2)
+			refused(&r, true, "use --peer-sq-depth 2");
+		else
+			assert_int_equal(run_both(&r), 0);
+	}
+	good_run(&r, OP_WRITE);
+}
+
 static void the_clients_queue(void **state)
 {
 	struct rpc_scene r;
@@ -174,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_servers_queue),
+		cmocka_unit_test(the_servers_queue_without_replies),
 		cmocka_unit_test(the_clients_queue),
 		cmocka_unit_test(signals_too_rarely),
 		cmocka_unit_test(more_than_a_message),
