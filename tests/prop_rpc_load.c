@@ -5,6 +5,9 @@
  * (--verify). Here, for each phase: it ends; then both ends are idle, and all credits, regions and
  * keys are back; the counts are those that the options make necessary, worked out another way; the
  * double's counts are the same, and it has nothing to say.
+ *
+ * A device goes on while a program is between two calls of the engine. So it does here: some of
+ * these are wrapped (ld --wrap), and let the device take steps before and after.
  */
 #include <string.h>
 #include "rpc_load_random.h"
@@ -30,8 +33,15 @@ struct tally {
 		cut_short, forced;
 };
 
+/* struct order - ids of a QP's requests that are not answered, oldest first, a ring. */
+struct order {
+	uint32_t id[32], asked, answered;
+};
+
 /*
  * struct sim - @most: steps at once
+ * @jitter:  the device's delays change all the time
+ * @goes_on: it takes steps inside of passes
  * @issued: I/Os of the phase
  */
 struct sim {
@@ -40,6 +50,8 @@ struct sim {
 	struct rpc_load l;
 	struct model model;
 	uint32_t weight[N_EVENTS], most;
+	bool jitter, goes_on;
+	struct order order[RPC_LOAD_QPS];
 	uint64_t passes, regions, peer_regions, issued;
 	bool timed;
 	enum rxfer_revoke revoke;
@@ -75,8 +87,12 @@ static int check_rc(const struct sim *s, int rc, const char *what)
 	return rc;
 }
 
+/* Delays do not change where replies are kept back, and where SENDs would change places: that is by
+ * them. */
 static void random_schedule(struct sim *s)
 {
+	s->jitter = prop_chance(s->p, 40) && !replies_kept_back(&s->r) && !s->r.device.early_sends;
+	s->goes_on = prop_chance(s->p, 50);
 	for (int i = 0; i < N_EVENTS; i++)
 		s->weight[i] = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 16);
 	s->most = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 100);
@@ -167,6 +183,10 @@ static bool step(struct sim *s)
 	uint32_t n = prop_range(s->p, 1, s->most);
 	bool more = false;
 
+	if (s->jitter && prop_chance(s->p, 20)) {
+		fake_live()->sq_delay = prop_chance(s->p, 50) ? 0 : prop_range(s->p, 0, 200);
+		fake_live()->rq_delay = prop_chance(s->p, 50) ? 0 : prop_range(s->p, 0, 20);
+	}
 	while (n--)
 		more |= fake_step();
 	return more;
@@ -194,20 +214,112 @@ static bool in_bounds(const struct rxfer_conn *conn)
 	       fake_sq_posted(conn->qp) <= conn->sq.depth;
 }
 
-/* At all times: accounts hold, and no more lies open than I/Os that are not complete need; where
- * keys are revoked later, than there are slots. */
+/* At all times: no more lies open than I/Os that are not complete need; where keys are revoked
+ * later, than there are slots. */
+static void check_open(const struct sim *s, uint32_t qp)
+{
+	const struct turn *t = load_turn(s->l.load, qp);
+	uint64_t pending = t->number - t->first - t->completed;
+	bool sync = s->revoke == RXFER_REVOKE_SYNC || s->r.cfg.defer == DEFER_RECV;
+
+	CHECK(s, pending <= s->r.cfg.depth);
+	CHECK(s, s->l.client[qp]->ledger.live <= s->model.segs * (sync ? pending : s->r.cfg.depth));
+}
+
 static void check_always(const struct sim *s)
 {
 	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++) {
-		const struct turn *t = load_turn(s->l.load, qp);
-		uint64_t pending = t->number - t->first - t->completed;
-		bool sync = s->revoke == RXFER_REVOKE_SYNC || s->r.cfg.defer == DEFER_RECV;
-
 		CHECK(s, in_bounds(s->l.client[qp]) && in_bounds(s->l.server[qp]));
-		CHECK(s, pending <= s->r.cfg.depth);
-		CHECK(s, s->l.client[qp]->ledger.live <=
-				 s->model.segs * (sync ? pending : s->r.cfg.depth));
+		check_open(s, qp);
 	}
+}
+
+/* ---- Inside of passes ---- */
+
+/* Of the run under way, for the wrapped calls; NULL: none. */
+static struct sim *running;
+
+int __real_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
+int __wrap_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
+int __real_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
+			   uint32_t keep);
+int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
+			   uint32_t keep);
+int __real_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
+int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+static void device_goes_on(void)
+{
+	if (running && running->goes_on && prop_chance(running->p, 30))
+		step(running);
+}
+
+static uint32_t qp_of(const struct sim *s, const struct rxfer_conn *conn)
+{
+	uint32_t qp = 0;
+
+	while (s->l.client[qp] != conn && s->l.server[qp] != conn)
+		qp++;
+	return qp;
+}
+
+/* Which request a server's post answers; -1: none. */
+static int64_t answers(const struct sim *s, const struct rxfer_op *op)
+{
+	struct rpc_reply reply;
+	struct rpc_plan plan;
+
+	if (op->op == RXFER_WRITE_IMM)
+		return op->imm;
+	if (op->op != RXFER_SEND)
+		return -1;
+	rpc_plan_make(&s->r.cfg, &plan);
+	check_rc(s, rpc_reply_parse(op->local->addr, op->local->len, &plan.limits, &reply),
+		 "a reply");
+	return reply.id;
+}
+
+/* Where no READ is waited for, the server answers in the order of the requests. */
+static void check_order(struct sim *s, const struct rxfer_conn *conn, const struct rxfer_op *op)
+{
+	uint32_t qp = qp_of(s, conn);
+	struct order *o = &s->order[qp];
+	int64_t id;
+
+	if (conn == s->l.client[qp]) {
+		o->id[o->asked++ % 32] = (uint32_t)op->id;
+		return;
+	}
+	id = answers(s, op);
+	if (id >= 0)
+		CHECK(s, o->answered != o->asked && id == o->id[o->answered++ % 32]);
+}
+
+int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
+			   uint32_t keep)
+{
+	int rc;
+
+	if (!(running->model.moves && running->r.cfg.op == OP_READ))
+		check_order(running, conn, op);
+	device_goes_on();
+	rc = __real_rxfer_post_held(conn, op, held, keep);
+	device_goes_on();
+	return rc;
+}
+
+int __wrap_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
+{
+	device_goes_on();
+	return __real_rxfer_post_recv(conn, addr, len, id);
+}
+
+/* The I/O is not complete yet where it must not be. */
+int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	device_goes_on();
+	check_open(running, qp_of(running, conn));
+	return __real_rxfer_revoke(conn, x);
 }
 
 /* Until the client is done, and then the server. */
@@ -215,12 +327,14 @@ static void run_phase(struct sim *s)
 {
 	bool quiet = false;
 
+	running = s;
 	for (uint32_t idle = 0; !quiet && idle < DEAD_ROUNDS;) {
 		idle = happens(s) ? 0 : idle + 1;
 		check_always(s);
 		if (load_finished(s->l.load))
 			check_rc(s, rpc_server_quiet(s->l.rpc, &quiet), "the server's end");
 	}
+	running = NULL;
 	if (!quiet)
 		wrong(s, "dead-lock", load_finished(s->l.load) ? "at the server" : "at the client");
 }
@@ -235,6 +349,7 @@ static void check_idle(struct sim *s)
 
 		CHECK(s, engine_idle(s->l.client[qp]) && engine_idle(s->l.server[qp]));
 		CHECK(s, t->completed == t->number - t->first);
+		CHECK(s, s->order[qp].asked == s->order[qp].answered);
 		CHECK(s, fake_rq_posted(s->l.client[qp]->qp) == s->r.cfg.depth);
 		CHECK(s, fake_rq_posted(s->l.server[qp]->qp) == s->r.cfg.depth);
 		s->issued += t->completed;
@@ -253,8 +368,20 @@ static void check_cqes(const struct sim *s, const struct counts *c, const char *
 		CHECK(s, c->cqe == c->sqe && c->forced_signals == 0);
 	if (!strcmp(signal, "io"))
 		CHECK(s, c->cqe >= s->issued);
+	if (!strcmp(signal, "io") && s->model.rounds == 1)
+		CHECK(s, c->cqe == s->issued + (c->sqe_read ? s->issued : 0));
 	if (s->r.cfg.post == POST_SINGLE)
 		CHECK(s, c->posts == c->sqe);
+}
+
+/* Where the queue is never short, a policy is overruled once for half of the slots, and no more. */
+static void check_forced(const struct sim *s, const struct counts *c)
+{
+	uint64_t half = (s->r.cfg.depth + 1) / 2, most = 0;
+
+	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++)
+		most += load_turn(s->l.load, qp)->completed / half;
+	CHECK(s, c->forced_signals <= most);
 }
 
 static void check_client(const struct sim *s, const struct counts *c)
@@ -266,6 +393,8 @@ static void check_client(const struct sim *s, const struct counts *c)
 	check_cqes(s, c, s->r.cfg.signal, all ? s->issued : 0);
 	if (all)
 		CHECK(s, c->cqe == s->issued);
+	else if (s->r.cfg.sq_depth == 0)
+		check_forced(s, c);
 }
 
 static void check_server(const struct sim *s, const struct counts *c)
@@ -278,6 +407,8 @@ static void check_server(const struct sim *s, const struct counts *c)
 	CHECK(s, c->sqe_send == (m->imm ? 0 : s->issued));
 	CHECK(s, c->recv_cqe == s->issued);
 	check_cqes(s, c, s->r.cfg.peer_signal, reads ? s->issued : 0);
+	if (!reads && s->r.cfg.peer_sq_depth >= ample_depth(&s->r.cfg, m->moves, m->imm))
+		check_forced(s, c);
 	if (s->r.cfg.post == POST_CHAIN) /* of WRITEs the last go with the reply */
 		CHECK(s, c->posts == s->issued * (m->rounds + reads));
 }

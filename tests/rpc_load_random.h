@@ -122,13 +122,29 @@ static inline void random_wrs(struct random_run *r, struct prop *p)
  * behind a WRITE proves that it has arrived, which is all that whoever revokes its key needs, so
  * there it must not come earlier than that completion.
  */
+static inline bool replies_kept_back(const struct random_run *r)
+{
+	return r->cfg.op == OP_WRITE && !strcmp(r->cfg.strategy, "per-io");
+}
+
 static inline void keep_replies_back(struct random_run *r)
 {
 	struct fake_config *f = &r->device;
 
-	if (r->cfg.op == OP_WRITE && !strcmp(r->cfg.strategy, "per-io") &&
-	    f->rq_delay < f->sq_delay)
+	if (replies_kept_back(r) && f->rq_delay < f->sq_delay)
 		f->rq_delay = f->sq_delay;
+}
+
+/* The server's N, and a depth with which each of its places could have so many entries, and N were
+ * still free. */
+static inline uint32_t server_need(const struct cfg *c, bool moves, bool imm)
+{
+	return 1 + (moves ? (uint32_t)c->frags - imm : 0);
+}
+
+static inline uint64_t ample_depth(const struct cfg *c, bool moves, bool imm)
+{
+	return (2 * c->depth + 1) * server_need(c, moves, imm) + 1;
 }
 
 /* @need: N; @least: the least depth that there may be. Often one of the smallest. */
@@ -164,11 +180,13 @@ static inline void random_signal(struct prop *p, uint64_t depth, char *text)
  * where there is one besides. */
 static inline void random_queues(struct random_run *r, const struct rpc_plan *plan, struct prop *p)
 {
-	uint32_t data = plan->moves ? plan->frags - plan->imm : 0;
 	struct cfg *c = &r->cfg;
+	uint32_t need = server_need(c, plan->moves, plan->imm);
 
 	c->sq_depth = random_depth(p, c->depth, 1, 2);
-	c->peer_sq_depth = random_depth(p, c->depth, data + 1, data ? 3 : 2);
+	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2);
+	if (prop_chance(p, 10) && ample_depth(c, plan->moves, plan->imm) < 500)
+		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
 	random_signal(p, c->sq_depth, c->signal);
 	random_signal(p, c->peer_sq_depth, c->peer_signal);
 }
