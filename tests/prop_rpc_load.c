@@ -567,10 +567,32 @@ static void ios_move_and_all_comes_back(void **state)
 	assert_true(t->server_stalls && t->client_stalls && t->unproven && t->unrevoked);
 }
 
+/* The drain, and one entry: none for a WRITE beside the last, which is the reply. */
+static void no_room_for_a_round(void **state)
+{
+	struct fake_config device = engine_config();
+	struct rpc_load l;
+	struct cfg c;
+
+	(void)state;
+	cfg_init(&c);
+	c.mode = MODE_RPC;
+	c.op = OP_WRITE;
+	c.reply = REPLY_IMM;
+	c.frags = 4;
+	c.peer_sq_depth = 2;
+	assert_int_equal(rpc_load_open(&l, &c, &device), 0);
+	assert_int_equal(rpc_load_make(&l), -ENOMEM);
+	engine_said("use --peer-sq-depth 3 or more");
+	rpc_load_close(&l);
+	assert_int_equal(fake_leaks(NULL, 0) + fake_violations(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ios_move_and_all_comes_back),
+		cmocka_unit_test(no_room_for_a_round),
 	};
 
 	return cmocka_run_group_tests_name("prop_rpc_load", tests, NULL, NULL);
