@@ -25,7 +25,8 @@ void rpc_bytes_fill(const struct rxfer_frag *frags, uint32_t n, struct rpc_bytes
 void rpc_bytes_poison(const struct rxfer_frag *frags, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		memset(frags[i].addr, POISON, frags[i].len);
+		if (frags[i].len) /* an I/O of no bytes may have no memory */
+			memset(frags[i].addr, POISON, frags[i].len);
 }
 
 static int wrong_byte(uint64_t at, const struct rpc_bytes *b)
