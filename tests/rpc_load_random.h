@@ -185,7 +185,7 @@ static inline void random_queues(struct random_run *r, const struct rpc_plan *pl
 
 	c->sq_depth = random_depth(p, c->depth, 1, 2);
 	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2);
-	if (prop_chance(p, 10) && ample_depth(c, plan->moves, plan->imm) < 500)
+	if (prop_chance(p, 30) && ample_depth(c, plan->moves, plan->imm) < 500)
 		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
 	random_signal(p, c->sq_depth, c->signal);
 	random_signal(p, c->peer_sq_depth, c->peer_signal);
