@@ -66,16 +66,6 @@ static void init_place(struct rpc_server *s, const struct layout *layout, size_t
 		p->local[k] = (struct rxfer_seg){(uintptr_t)p->frags[k].addr, p->frags[k].len, 0};
 }
 
-/* The engine makes such a connection: it does not know that the last WRITE is a reply, whose entry
- * is held while others are posted. */
-static int no_room(uint32_t depth)
-{
-	return rxfer_fail(
-		EMSGSIZE,
-		"a send queue of %s cannot hold a WRITE, the one that is the reply, and one for the drain: use --peer-sq-depth 3 or more",
-		rxfer_count(depth, "entry").s);
-}
-
 static int init_tickets(const struct rpc_server *s, struct lane *lane)
 {
 	struct rxfer_conn_info info;
@@ -85,8 +75,6 @@ static int init_tickets(const struct rpc_server *s, struct lane *lane)
 	lane->sge_max = info.sge_per_wr;
 	rc = rxfer_tickets_init(&lane->tickets, rxfer_conn_sq(lane->conn),
 				s->plan.moves ? s->plan.frags - s->plan.imm : 0);
-	if (rc == -EMSGSIZE)
-		return no_room(info.sq_depth);
 	if (!rc && lane->tickets.need != info.need)
 		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
 				  info.need, lane->tickets.need);
