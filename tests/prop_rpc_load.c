@@ -77,11 +77,10 @@ static int check_rc(const struct sim *s, int rc, const char *what)
 	return rc;
 }
 
-/* Delays do not change where replies are kept back, and where SENDs would change places: that is by
- * them. */
+/* Delays do not change where SENDs would change places by that. */
 static void random_schedule(struct sim *s)
 {
-	s->jitter = prop_chance(s->p, 40) && !replies_kept_back(&s->r) && !s->r.device.early_sends;
+	s->jitter = prop_chance(s->p, 40) && !s->r.device.early_sends;
 	s->goes_on = prop_chance(s->p, 50);
 	for (int i = 0; i < N_EVENTS; i++)
 		s->weight[i] = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 16);

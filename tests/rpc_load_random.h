@@ -117,24 +117,6 @@ static inline void random_wrs(struct random_run *r, struct prop *p)
 	c->rd_atomic = prop_chance(p, 70) ? 0 : prop_range(p, 1, d->max_rd_atomic);
 }
 
-/*
- * The double takes a region for in use until the peer's WRITE into it is complete there. The reply
- * behind a WRITE proves that it has arrived, which is all that whoever revokes its key needs, so
- * there it must not come earlier than that completion.
- */
-static inline bool replies_kept_back(const struct random_run *r)
-{
-	return r->cfg.op == OP_WRITE && !strcmp(r->cfg.strategy, "per-io");
-}
-
-static inline void keep_replies_back(struct random_run *r)
-{
-	struct fake_config *f = &r->device;
-
-	if (replies_kept_back(r) && f->rq_delay < f->sq_delay)
-		f->rq_delay = f->sq_delay;
-}
-
 /* The server's N, and a depth with which each of its places could have so many entries, and N were
  * still free. */
 static inline uint32_t server_need(const struct cfg *c, bool moves, bool imm)
@@ -222,7 +204,6 @@ static inline void random_run_draw(struct random_run *r, struct prop *p)
 	random_memory(r, p);
 	random_messages(r, p);
 	random_strategies(r, p);
-	keep_replies_back(r);
 	random_wrs(r, p);
 	rpc_plan_make(&r->cfg, &plan);
 	random_queues(r, &plan, p);

@@ -380,6 +380,31 @@ static void deregistering_in_the_middle(void **state)
 	ends_close(&e, 1);
 }
 
+/* A message behind a WRITE says that it has arrived, long before this is proven to who posted it.
+ */
+static void deregistering_what_was_written(void **state)
+{
+	struct ends e;
+
+	(void)state;
+	ends_open(&e, NULL, NULL);
+	fake_live()->sq_delay = 100;
+	memset(e.a.buf, 6, 3000);
+	end_recv(&e.b, 2, 4096, 64);
+	end_post(&e.a, &e.b, IBV_WR_RDMA_WRITE, 1, 0, 0, 3000);
+	end_post(&e.a, NULL, IBV_WR_SEND, 3, SIGNAL, 0, 64);
+	for (int i = 0; i < 10; i++)
+		fake_step();
+	end_expect(&e.b, 2, IBV_WC_SUCCESS);
+	assert_int_equal(e.b.buf[2999], 6);
+	assert_int_equal(fake_stats()->sq_cqes, 0);
+	ibv_dereg_mr(e.b.mr);
+	e.b.mr = NULL;
+	fake_run();
+	end_expect(&e.a, 3, IBV_WC_SUCCESS);
+	ends_close(&e, 0);
+}
+
 static void deregistering_a_posted_recv(void **state)
 {
 	struct ends e;
@@ -483,6 +508,7 @@ int main(void)
 		cmocka_unit_test(deregistering_a_queued_source),
 		cmocka_unit_test(deregistering_a_delivered_source),
 		cmocka_unit_test(deregistering_in_the_middle),
+		cmocka_unit_test(deregistering_what_was_written),
 		cmocka_unit_test(deregistering_a_posted_recv),
 		cmocka_unit_test(deregistering_after_the_qp),
 		cmocka_unit_test(registrations_fail_when_told_to),

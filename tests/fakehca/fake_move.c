@@ -117,8 +117,12 @@ uint64_t fake_hash_source(const struct fake_qp *qp, const struct fake_sqe *sqe)
 	return h;
 }
 
+/* All of it has arrived. Were it sent again, the peer would answer without a look at its memory, so
+ * a region there is in use no more; what is behind a WRITE tells its owner so (a READ was read). */
 static void acknowledge(struct fake_sqe *sqe)
 {
+	fake_mr_use(sqe->rkey, true, -1);
+	sqe->rkey = 0;
 	sqe->state = FAKE_ACKED;
 	sqe->due = fake.step + fake.config.sq_delay;
 }

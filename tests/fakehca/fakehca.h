@@ -33,7 +33,8 @@
  *
  *	a completion that found its CQ full (it is lost, and its SQEs with it)
  *	a SEND's or WRITE's source changed between delivery and the proof that it was done
- *	a memory region deregistered while a WR that is not proven done names it
+ *	a memory region deregistered while a WR that is not proven done names it, or one of the
+ *	peer's that has not arrived
  *	a destroy in the wrong order (a CQ under a QP, a PD under regions, an id with unacknowledged
  *	events, ...), on which real libraries fail or wait for ever
  *	a connection whose ends do not fit together: another peer's number, more READs in flight
