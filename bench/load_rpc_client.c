@@ -237,6 +237,10 @@ static int take_message(struct rpc_client *c, struct lane *lane, const struct rx
 	rc = rpc_reply_match(&r, &(*io)->asked);
 	if (!rc && r.status != RPC_OK)
 		rc = refused(&r);
+	else if (!rc && c->plan.imm)
+		rc = rxfer_fail(EBADMSG,
+				"the reply to request %u is a message (agreed were immediate data)",
+				r.id);
 	if (!rc && c->plan.brings)
 		take_data(c, *io, r.inline_data);
 	return rc;
