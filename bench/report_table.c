@@ -176,8 +176,7 @@ static int table_begin(struct report *r)
 
 	if (!f)
 		return -ENOMEM;
-	if (r->appended)
-		fputc('\n', f);
+	fputc('\n', f); /* the header waits for a row, but a full disk should not */
 	return report_flush(r);
 }
 

@@ -16,7 +16,7 @@ static void check_table(const char *expected)
 	char whole[16384];
 	const char *text = slurp(OUT);
 
-	snprintf(whole, sizeof(whole), "%s%s", table_head, expected);
+	snprintf(whole, sizeof(whole), "\n%s%s", table_head, expected);
 	assert_string_equal(text, whole);
 	for (; *text; text += strcspn(text, "\n") + 1)
 		assert_in_range(strcspn(text, "\n"), 0, 100);
