@@ -102,10 +102,8 @@ int rpc_revoke(const struct cfg *cfg, enum rxfer_revoke *out)
 static int client_attr(const struct cfg *cfg, const struct rpc_plan *p,
 		       struct rxfer_conn_attr *attr)
 {
-	attr->shape = (struct rxfer_shape){.op = RXFER_SEND,
-					   .bytes = p->request,
-					   .frags = 1 + (p->carries ? p->frags : 0),
-					   .exposed = p->moves ? p->frags : 0};
+	attr->shape = (struct rxfer_shape){
+		.op = RXFER_SEND, .bytes = p->request, .frags = 1 + (p->carries ? p->frags : 0)};
 	attr->one_message = true;
 	attr->sq_depth = (uint32_t)cfg->sq_depth;
 	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
@@ -149,18 +147,25 @@ int rpc_conn_attr(const struct cfg *cfg, bool server, struct rxfer_conn_attr *at
 
 /* ---- Memory ---- */
 
-void rpc_need(const struct cfg *cfg, const struct layout *layout, bool server, struct need *n)
+/* What the server keeps of each I/O beside its bytes. */
+static uint64_t place_bytes(const struct rpc_plan *p)
 {
-	uint64_t ios, ours;
+	return 512 + 64ull * p->frags + 16ull * p->limits.segs;
+}
+
+void rpc_server_need(const struct cfg *cfg, const struct layout *layout, struct need *n)
+{
+	struct rxfer_conn_attr attr = {0};
 	struct rpc_plan p;
+	uint64_t places;
 
 	rpc_plan_make(cfg, &p);
-	ios = cfg->qps * (server ? p.places : cfg->depth);
-	ours = server ? p.reply_room : p.request_room;
-	need_add(n, MEM_ANON, ios * ours);
-	need_add(n, MEM_ANON, cfg->qps * cfg->depth * (server ? p.request_room : p.reply_room));
-	if (!server || p.moves || p.brings)
-		need_add(n, cfg->mem, ios * layout->slot);
-	if (!server && p.carries && p.frags > 1) /* where a request is gathered by copy */
-		need_add(n, MEM_ANON, ios * ((p.request + 4095ull) & ~4095ull));
+	server_attr(cfg, &p, &attr);
+	places = cfg->qps * p.places;
+	need_add(n, MEM_ANON, places * p.reply_room);
+	need_add(n, p.carries ? cfg->mem : (uint64_t)MEM_ANON,
+		 cfg->qps * cfg->depth * p.request_room);
+	if (p.moves || p.brings)
+		need_add(n, cfg->mem, places * layout->slot);
+	need_add(n, MEM_ANON, cfg->qps * rxfer_conn_bytes(&attr) + places * place_bytes(&p));
 }

@@ -45,8 +45,8 @@ int rpc_revoke(const struct cfg *cfg, enum rxfer_revoke *out);
  * left alone. 0 or -errno. */
 int rpc_conn_attr(const struct cfg *cfg, bool server, struct rxfer_conn_attr *attr);
 
-/** rpc_need() - add the memory that an end will take. */
-void rpc_need(const struct cfg *cfg, const struct layout *layout, bool server, struct need *n);
+/** rpc_server_need() - add the memory that the server's end will take, connections included. */
+void rpc_server_need(const struct cfg *cfg, const struct layout *layout, struct need *n);
 
 /* struct rpc_bytes - whose bytes: those of I/O @number on QP @qp, of @size bytes each; @where they
  * are, for a message. */
@@ -66,21 +66,20 @@ int rpc_bytes_check(const struct rxfer_frag *frags, uint32_t n, uint64_t length,
 		    struct rpc_bytes bytes);
 
 /**
- * rpc_client_new() - the load of one run; NULL and rxfer_error() in failure. All RECVs are posted,
- * nothing else.
+ * rpc_client_new() - the load of one run: 0 or -errno. All RECVs are posted, nothing else.
  * @conns: cfg->qps connections; all arguments but @layout must outlive it
+ * @out:   also what was made before a failure: RECVs may be posted, so it is freed after @conns
  */
-struct load *rpc_client_new(const struct cfg *cfg, const struct layout *layout,
-			    struct rxfer_dev *dev, struct rxfer_conn **conns, struct watch *watch);
+int rpc_client_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+		   struct rxfer_conn **conns, struct watch *watch, struct load **out);
 
 /* ---- The server's end ---- */
 
 struct rpc_server;
 
 /** rpc_server_new() - likewise. */
-struct rpc_server *rpc_server_new(const struct cfg *cfg, const struct layout *layout,
-				  struct rxfer_dev *dev, struct rxfer_conn **conns,
-				  const struct clock *clock);
+int rpc_server_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+		   struct rxfer_conn **conns, const struct clock *clock, struct rpc_server **out);
 
 /** rpc_server_pass() - one look at every connection: how much was done, or -errno. */
 int rpc_server_pass(struct rpc_server *s);

@@ -105,24 +105,31 @@ static int revoke_all(struct rpc_client *c, struct lane *lane)
 
 /* ---- Issuing ---- */
 
+/* A slot; where the only thing that the oldest lacks is a revoke, after that. NULL: none now, and
+ * *@rc tells whether something failed. */
 static struct rxfer_slot *get_slot(struct rpc_client *c, struct lane *lane, int *rc)
 {
 	enum rxfer_slot_cause cause;
-	struct rxfer_slot *slot = rxfer_slot_get(&lane->slots, now(c), &cause);
+	struct rxfer_slot *slot;
 
-	*rc = 0;
-	if (slot)
-		return slot;
-	if (cause == RXFER_SLOT_KEY && lane->due) {
+	for (*rc = 0; *rc == 0;) {
+		slot = rxfer_slot_get(&lane->slots, now(c), &cause);
+		if (slot)
+			return slot;
+		if (cause == RXFER_SLOT_NO_SQES)
+			load_stall(&c->load, &lane->turn);
+		if (cause != RXFER_SLOT_KEY || !lane->due)
+			return NULL;
 		*rc = revoke_one(c, lane);
-		return *rc ? NULL : rxfer_slot_get(&lane->slots, now(c), &cause);
 	}
-	if (cause == RXFER_SLOT_NO_SQES)
-		load_stall(&c->load, &lane->turn);
 	return NULL;
 }
 
-/* Open its memory. The request says where that lies; only keys can be new in it. */
+/*
+ * Open its memory. The request says where that lies; only keys can be new in it. Also where they
+ * never are: a protocol's memory is another one each time, so to find its segments is a part of
+ * what an I/O costs, under each strategy.
+ */
 static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 {
 	const struct rxfer_seg *segs;
@@ -146,7 +153,10 @@ static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_sl
 
 	if (rc == -EAGAIN)
 		rc = rxfer_fail(EPROTO, "a bug of ours: no room for a post of the client");
-	return rc ? rc : rxfer_slot_sent(&lane->slots, slot, c->keys);
+	if (rc)
+		return rc;
+	rc = rxfer_slot_sent(&lane->slots, slot, c->keys);
+	return rc ? rxfer_fail(rc, "a bug of ours: a slot is used twice") : 0;
 }
 
 static uint64_t start_of(const struct rpc_client *c, const struct lane *lane)
@@ -170,7 +180,6 @@ static void count_issued(struct rpc_client *c, struct lane *lane, const struct i
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
 static int issue(struct rpc_client *c, struct lane *lane)
 {
-	uint64_t start = start_of(c, lane);
 	struct rxfer_slot *slot;
 	struct io *io;
 	int rc;
@@ -179,12 +188,12 @@ static int issue(struct rpc_client *c, struct lane *lane)
 	if (!slot)
 		return rc;
 	io = &lane->io[slot->index];
-	io->start = start;
 	io->number = lane->turn.number;
 	if (c->load.cfg->verify && c->plan.limits.op == RPC_WRITE)
 		rpc_bytes_poison(io->frags + 1, c->plan.frags);
 	else if (c->load.cfg->verify)
 		rpc_bytes_fill(io->frags + 1, c->plan.frags, bytes_of(c, lane, io));
+	io->start = start_of(c, lane);
 	rc = expose(c, lane, io);
 	if (!rc)
 		rc = post_request(c, lane, slot, io);
@@ -340,6 +349,9 @@ static int client_ended(struct load *l, struct turn *turn, bool *yes)
 	uint32_t free = rxfer_slots_count(&lane->slots, RXFER_SLOT_AVAILABLE);
 	int rc;
 
+	rxfer_slots_stop_waiting(&lane->slots, now(client_of(l)));
+	if (turn->stalled)
+		load_unstall(l, turn);
 	*yes = free == l->cfg->depth && rxfer_idle(lane->conn);
 	if (*yes || rxfer_slots_count(&lane->slots, RXFER_SLOT_IN_USE))
 		return 0;
@@ -368,7 +380,6 @@ static void client_end(struct load *l, struct load_result *out)
 	for (struct lane *lane = c->lanes; lane < c->lanes + l->nlanes; lane++) {
 		const struct rxfer_sq_waits *w = lane->slots.waits;
 
-		rxfer_slots_stop_waiting(&lane->slots, now(c));
 		out->counts.unproven += w[RXFER_SLOT_UNPROVEN].count;
 		out->counts.unrevoked += w[RXFER_SLOT_KEY].count;
 		out->counts.unproven_ns += clock_ns(&l->clock, w[RXFER_SLOT_UNPROVEN].ns);

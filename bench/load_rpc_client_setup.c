@@ -81,9 +81,11 @@ static int prepare_request(const struct rpc_client *c, const struct lane *lane, 
 /* When an I/O is complete: see the top of the file. */
 static enum rxfer_slot_completes completes(const struct rpc_client *c)
 {
+	bool sync = c->revoke == RXFER_REVOKE_SYNC;
+
 	if (c->load.cfg->defer == DEFER_RECV)
-		return RXFER_SLOT_AT_PROOF;
-	return c->revoke == RXFER_REVOKE_SYNC ? RXFER_SLOT_AT_REVOKE : RXFER_SLOT_AT_REPLY;
+		return sync ? RXFER_SLOT_AT_ALL : RXFER_SLOT_AT_PROOF;
+	return sync ? RXFER_SLOT_AT_REVOKE : RXFER_SLOT_AT_REPLY;
 }
 
 static int init_lane(struct rpc_client *c, uint64_t qp)
@@ -145,22 +147,18 @@ static int set_up(struct rpc_client *c)
 	return rc;
 }
 
-struct load *rpc_client_new(const struct cfg *cfg, const struct layout *layout,
-			    struct rxfer_dev *dev, struct rxfer_conn **conns, struct watch *watch)
+int rpc_client_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+		   struct rxfer_conn **conns, struct watch *watch, struct load **out)
 {
 	struct rpc_client *c = calloc(1, sizeof(*c));
 
-	if (!c) {
-		rxfer_fail(ENOMEM, "out of memory");
-		return NULL;
-	}
+	if (!c)
+		return rxfer_fail(ENOMEM, "out of memory");
 	load_init(&c->load, cfg, layout, conns, watch);
 	c->load.ops = &rpc_client_ops;
 	c->load.answered = true;
 	c->dev = dev;
 	rpc_plan_make(cfg, &c->plan);
-	if (!set_up(c))
-		return &c->load;
-	rpc_client_free(&c->load);
-	return NULL;
+	*out = &c->load;
+	return set_up(c);
 }

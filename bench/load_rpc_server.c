@@ -21,10 +21,6 @@
 #include <string.h>
 #include "load_rpc_server.h"
 
-#define BURST                                                                               \
-	32 /* as many are handed up together, and done on a QP before the next has its turn \
-	    */
-
 static struct place *place_of(struct rxfer_ticket *ticket)
 {
 	return (struct place *)ticket; /* its first member */
@@ -178,7 +174,9 @@ static int post_last_imm(struct lane *lane, struct place *p, struct rxfer_op *op
 	op->op = RXFER_WRITE_IMM;
 	op->imm = p->id;
 	if (!rc && p->ticket.wrs)
-		rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, false) < 0 ? -EPROTO : 0;
+		rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, false) < 0
+			     ? not_granted(-EPROTO)
+			     : 0;
 	return rc ? rc : spend(lane, p, op, true);
 }
 

@@ -10,7 +10,9 @@ static int make_areas(struct rpc_server *s, const struct layout *layout, struct 
 	uint64_t qps = s->cfg->qps, places = qps * s->plan.places;
 	bool has_data = s->plan.moves || s->plan.brings;
 	unsigned int rights = s->plan.limits.op == RPC_READ ? RXFER_READ_SINK : RXFER_LOCAL;
-	int rc = area_make(dev, qps * s->cfg->depth * s->plan.request_room, RXFER_FIXED, &s->recvs);
+	uint64_t requests = qps * s->cfg->depth * s->plan.request_room;
+	int rc = s->plan.carries ? area_make_io(dev, s->cfg, requests, RXFER_FIXED, &s->recvs)
+				 : area_make(dev, requests, RXFER_FIXED, &s->recvs);
 
 	if (!rc)
 		rc = area_make(dev, places * s->plan.reply_room, RXFER_FIXED, &s->replies);
@@ -98,37 +100,32 @@ static int init_lane(struct rpc_server *s, const struct layout *layout, uint64_t
 	rc = init_tickets(s, lane);
 	for (uint32_t i = 0; !rc && i < s->plan.places; i++)
 		rc = prepare_reply(s, lane, &lane->places[i]);
-	if (!rc && rpc_ids_init(&lane->ids, s->plan.limits.slots))
-		rc = rxfer_fail(ENOMEM, "out of memory");
+	if (!rc)
+		rc = rpc_ids_init(&lane->ids, s->plan.limits.slots);
 	for (uint64_t i = 0; !rc && i < s->cfg->depth; i++)
 		rc = post_recv(s, lane, i);
 	return rc;
 }
 
-struct rpc_server *rpc_server_new(const struct cfg *cfg, const struct layout *layout,
-				  struct rxfer_dev *dev, struct rxfer_conn **conns,
-				  const struct clock *clock)
+int rpc_server_new(const struct cfg *cfg, const struct layout *layout, struct rxfer_dev *dev,
+		   struct rxfer_conn **conns, const struct clock *clock, struct rpc_server **out)
 {
 	struct rpc_server *s = calloc(1, sizeof(*s));
 	int rc;
 
-	if (!s) {
-		rxfer_fail(ENOMEM, "out of memory");
-		return NULL;
-	}
+	if (!s)
+		return rxfer_fail(ENOMEM, "out of memory");
 	s->cfg = cfg;
 	s->clock = clock;
 	s->conns = conns;
+	*out = s;
 	rpc_plan_make(cfg, &s->plan);
 	rc = make_areas(s, layout, dev);
 	if (!rc)
 		rc = make_arrays(s);
 	for (uint64_t qp = 0; !rc && qp < cfg->qps; qp++)
 		rc = init_lane(s, layout, qp);
-	if (!rc)
-		return s;
-	rpc_server_free(s);
-	return NULL;
+	return rc;
 }
 
 void rpc_server_free(struct rpc_server *s)

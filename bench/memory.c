@@ -33,6 +33,9 @@ uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l)
 		(double)cfg->qps * ((double)cfg->depth * ((double)l->slot + (double)l->target) +
 				    (double)l->recvs * (double)l->message);
 
+	if (cfg->mode == MODE_RPC) /* the server's places, twice as many, and requests */
+		bytes = (double)cfg->qps * (double)cfg->depth *
+			(3.0 * (double)l->slot + (double)cfg->size);
 	return (uint64_t)(bytes / (64 << 20) * 1e9);
 }
 

@@ -96,6 +96,11 @@ static bool imm_inside_message(const struct cfg *c)
 	return c->reply == REPLY_IMM && c->size <= c->inline_threshold;
 }
 
+static bool inside_anyhow(const struct cfg *c)
+{
+	return c->inline_threshold && c->op == OP_SEND;
+}
+
 #define RULE_OPTIONS 5
 
 static const struct rule {
@@ -130,7 +135,11 @@ static const struct rule {
 	 "in rpc mode the client asks and the server answers; leave out one of them"},
 	{rpc_write_imm,
 	 {"mode", "op"},
-	 "in rpc mode immediate data is a way to reply; take --op write --reply imm"},
+	 "in rpc mode immediate data is a way to reply; take --op read,write,send, --op write "
+	 "--reply imm, or --mode direct"},
+	{inside_anyhow,
+	 {"inline-threshold", "op"},
+	 "the data of a send are in its request, whatever their size; leave out one of them"},
 	{rpc_too_many_segments,
 	 {"mode", "op", "frags"},
 	 "a request names at most 256 segments; take fewer fragments or --op send"},

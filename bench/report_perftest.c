@@ -116,8 +116,10 @@ static int lat_row(struct report *r, const struct result *result)
 		return no_table(r, result);
 	if (!result->latency.count)
 		return report_fail(r, -ENODATA,
-				   "no latency was measured; it needs "
-				   "--signal io or all, and over iWARP --op read");
+				   strcmp(result->mode, "rpc")
+					   ? "no latency was measured; it needs --timing io, "
+					     "--signal io or all, and over iWARP --op read"
+					   : "no latency was measured; it needs --timing io");
 	f = report_text(r);
 	if (!f)
 		return -ENOMEM;

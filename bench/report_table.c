@@ -230,10 +230,10 @@ static int table_row(struct report *r, const struct result *result)
 
 	if (!l.f)
 		return -ENOMEM;
-	if (r->rows == 0)
-		put_header(l.f, is_rpc(result));
-	else if (!same_group(&r->last, result))
+	if (r->rows && !same_group(&r->last, result))
 		fputc('\n', l.f);
+	if (r->rows == 0 || strcmp(r->last.mode, result->mode))
+		put_header(l.f, is_rpc(result));
 	put_shape(&l, result);
 	if (result->status == RESULT_OK)
 		put_figures(&l, result);
@@ -284,7 +284,7 @@ static int table_end(struct report *r)
 	err = report_put_shared(r, f);
 	if (err)
 		return err;
-	if (r->common.peer_signal[0] && !is_rpc(&r->common)) /* --bidir is for a whole sweep */
+	if (isfinite(r->common.peer_iterations)) /* --bidir is for a whole sweep */
 		fputs("Both directions: MiB/s and kIO/s add up both ends' own averages, all else is the client's.\n",
 		      f);
 	if (r->partial)

@@ -123,6 +123,7 @@ const struct column result_columns[] = {
 	REAL(unrevoked_us_per_io, 3),
 	REAL(peer_stalls_per_io, 4),
 	REAL(peer_unproven_per_io, 4),
+	REAL(peer_stall_us_per_io, 3),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

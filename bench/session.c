@@ -270,6 +270,7 @@ static const struct {
 	{"sqe_send", offsetof(struct counts, sqe_send)},
 	{"stalls", offsetof(struct counts, stalls)},
 	{"unproven", offsetof(struct counts, unproven)},
+	{"stall_ns", offsetof(struct counts, stall_ns)},
 	{"cqe", offsetof(struct counts, cqe)},
 	{"recv_cqe", offsetof(struct counts, recv_cqe)},
 	{"passes", offsetof(struct counts, passes)},

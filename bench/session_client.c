@@ -88,11 +88,9 @@ static int connect_all(struct run *run, const uint8_t token[RXFER_TOKEN_BYTES])
 /* The RECVs are there before the server is told to begin. */
 static int make_load(struct run *run)
 {
-	if (run->cfg->mode == MODE_RPC) {
-		run->load =
-			rpc_client_new(run->cfg, &run->layout, run->dev, run->conns, &run->watch);
-		return run->load ? 0 : -ENOMEM;
-	}
+	if (run->cfg->mode == MODE_RPC)
+		return rpc_client_new(run->cfg, &run->layout, run->dev, run->conns, &run->watch,
+				      &run->load);
 	run->sink = sink_new(run->cfg, &run->layout, run->roles, run->conns, &run->exposed.recv);
 	if (!run->sink)
 		return -ENOMEM;
@@ -120,7 +118,8 @@ static int set_up(struct run *run)
 	if (!rc)
 		rc = connect_all(run, token);
 	wait = watch_wait(&run->watch);
-	if (run->cfg->bidir) /* the server makes the memory of its load now */
+	/* The server makes the memory of its load now. */
+	if (run->cfg->bidir || run->cfg->mode == MODE_RPC)
 		wait.deadline += layout_allowance(run->cfg, &run->layout);
 	if (!rc)
 		rc = control_expect(run->control, MSG_CONNECTED, NULL, &wait);

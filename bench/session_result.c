@@ -127,6 +127,8 @@ static void fill_peer_counts(struct result *r, const struct cfg *cfg, const stru
 		return;
 	r->peer_stalls_per_io = (double)c->stalls / ios;
 	r->peer_unproven_per_io = (double)c->unproven / ios;
+	if (cfg->timing == TIMING_PHASES)
+		r->peer_stall_us_per_io = (double)c->stall_ns / 1e3 / ios;
 }
 
 static void fill_counts(const struct run *run, struct result *r)

@@ -77,10 +77,9 @@ static void init_watch(struct served *s)
 
 static int make_load(struct served *s)
 {
-	if (s->cfg.mode == MODE_RPC) {
-		s->rpc = rpc_server_new(&s->cfg, &s->layout, s->dev, s->conns, &s->runtime->clock);
-		return s->rpc ? 0 : -ENOMEM;
-	}
+	if (s->cfg.mode == MODE_RPC)
+		return rpc_server_new(&s->cfg, &s->layout, s->dev, s->conns, &s->runtime->clock,
+				      &s->rpc);
 	s->sink = sink_new(&s->cfg, &s->layout, s->roles, s->conns, &s->exposed.recv);
 	if (!s->sink)
 		return -ENOMEM;
@@ -402,7 +401,7 @@ static int take_memory(struct served *s)
 	layout_make(&s->cfg, &s->layout);
 	exposed_need(&s->cfg, &s->layout, s->roles, &need);
 	if (s->cfg.mode == MODE_RPC)
-		rpc_need(&s->cfg, &s->layout, true, &need);
+		rpc_server_need(&s->cfg, &s->layout, &need);
 	if (s->roles.issues)
 		direct_need(&s->cfg, &s->layout, &need);
 	return budget_take(s->host->budget, need.all, need.plain, memory_available(), &s->share);

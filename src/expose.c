@@ -137,6 +137,7 @@ int rxfer_exposure_new(struct rxfer_conn *conn, uint32_t frags, struct rxfer_exp
 	}
 	x->next = conn->exposures;
 	conn->exposures = x;
+	conn->stamps = conn->reg->revokes != RXFER_REVOKES(NONE);
 	*out = x;
 	return 0;
 }
@@ -239,14 +240,10 @@ const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint
 
 void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
-	uint64_t now;
-
-	(void)conn;
 	if (!x->open)
 		return;
-	now = rxfer_now();
 	for (uint32_t i = 0; i < x->nseg; i++)
-		rxfer_grant_replied(&x->grant[i], now);
+		rxfer_grant_replied(&x->grant[i], conn->fetched);
 }
 
 int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)

@@ -77,7 +77,8 @@ int rxfer_exposure_cut(struct rxfer_conn *conn, struct rxfer_exposure *x,
  */
 const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n);
 
-/** rxfer_replied() - the peer's reply was polled: it needs the memory no more. */
+/** rxfer_replied() - the peer's reply came with the completions that were polled last: it needs the
+ * memory no more, since then. */
 void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /**

@@ -129,6 +129,8 @@ struct rxfer_conn {
 	struct rxfer_counts counts;
 	struct ibv_cq *cq;
 	int wc_next, wc_count; /* completions polled and not yet looked at */
+	bool stamps;	       /* keys are revoked: it matters when a reply was polled, */
+	uint64_t fetched;      /* which was then */
 	struct ibv_wc wc[RXFER_WC_BATCH];
 	uint32_t drains;    /* drain WRs in flight: 0 or 1 */
 	uint32_t notes;	    /* notes in flight */
@@ -287,6 +289,8 @@ static inline int rxfer_cq_fetch(struct rxfer_conn *conn)
 		return rxfer_cq_failed(conn, n);
 	conn->wc_next = 0;
 	conn->wc_count = n;
+	if (__builtin_expect(conn->stamps, 0) && n)
+		conn->fetched = rxfer_now();
 	return n;
 }
 

@@ -47,6 +47,18 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 	return (size_t)(at - slab);
 }
 
+/* The same sum, with the most WRs that lists become. */
+uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr)
+{
+	const struct rxfer_shape *s = &attr->shape;
+	uint64_t nio = attr->ios ? attr->ios : attr->slots, pieces = 2ull * s->frags + s->segments;
+	uint64_t wrs = 2ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1));
+	uint64_t each = sizeof(struct ibv_send_wr) + sizeof(struct rxfer_sig_wr) + sizeof(bool);
+
+	return nio *
+	       (sizeof(struct rxfer_io) + wrs * each + pieces * sizeof(struct rxfer_seg) + 6 * 64);
+}
+
 /* Where SENDs of more pieces than SGEs are gathered by copy; declared memory like any other. */
 static int make_staging(struct rxfer_conn *conn)
 {

@@ -227,7 +227,6 @@ int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
  * @frags:    local pieces
  * @segments: remote pieces
  * @aligned:  each of these ends where a local piece does
- * @exposed:  fragments that it exposes, too
  */
 struct rxfer_shape {
 	enum rxfer_opcode op;
@@ -235,7 +234,6 @@ struct rxfer_shape {
 	uint32_t frags;
 	uint32_t segments;
 	bool aligned;
-	uint32_t exposed;
 };
 
 #define RXFER_TOKEN_BYTES 16
@@ -250,8 +248,8 @@ struct rxfer_shape {
  * what a round takes
  * @one_message: a SEND is one message whatever the strategy does with fragments; for who posts no
  * READs and WRITEs
- * @peer_options: @sq_depth and @sig are the peer's to say, by --peer-sq-depth and --peer-signal; for
- * messages alone
+ * @peer_options: @sq_depth and @sig are the peer's to say, by --peer-sq-depth and --peer-signal;
+ * for messages alone
  * @sq_depth:  SQEs, granted exactly or refused; 0: 2 * N * slots + 1 (every:K: at least K + 1), or
  * the most that the device takes
  * @rq_depth:  RECVs posted at most
@@ -314,6 +312,10 @@ struct rxfer_counts {
 	uint64_t aside_sqe, aside_cqe,
 		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */
 };
+
+/** rxfer_conn_bytes() - memory that such a connection takes for its I/Os, at most, in bytes;
+ * without what the strategy or the provider has. */
+uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr);
 
 struct rxfer_listener;
 

@@ -100,9 +100,9 @@ static uint32_t completes_by(enum rxfer_slot_completes completes)
 {
 	uint32_t bits = RXFER_SLOT_MISSES_REPLY;
 
-	if (completes != RXFER_SLOT_AT_REPLY)
+	if (completes == RXFER_SLOT_AT_REVOKE || completes == RXFER_SLOT_AT_ALL)
 		bits |= RXFER_SLOT_MISSES_REVOKE;
-	if (completes == RXFER_SLOT_AT_PROOF)
+	if (completes == RXFER_SLOT_AT_PROOF || completes == RXFER_SLOT_AT_ALL)
 		bits |= RXFER_SLOT_MISSES_PROOF;
 	return bits;
 }

@@ -26,7 +26,9 @@ enum rxfer_slot_pool { RXFER_SLOT_AVAILABLE, RXFER_SLOT_IN_USE, RXFER_SLOT_RECYC
 enum rxfer_slot_completes {
 	RXFER_SLOT_AT_REPLY,  /* revoke mode async: the slot is recycled later */
 	RXFER_SLOT_AT_REVOKE, /* mode sync: reply and proven revoke; the slot is recycled later */
-	RXFER_SLOT_AT_PROOF,  /* recycling is not deferred: not before the SEND is proven, too */
+	RXFER_SLOT_AT_PROOF,  /* mode async, and recycling is not deferred: when the SEND is proven,
+				 too */
+	RXFER_SLOT_AT_ALL,    /* the same in mode sync */
 };
 
 /* What may be missing from a slot, bits of struct rxfer_slot.missing. */

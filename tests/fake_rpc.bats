@@ -574,3 +574,11 @@ peer_by_rules() {
 	ended 0
 	[[ $out == *'mode rpc'* && $out != *'Both directions'* ]] || fail "another table"
 }
+
+@test "a RECV that cannot be posted, at either end: one line, and nothing is freed that is in use" {
+	local n
+	for n in 1 2 5 6 8; do
+		FAKEHCA=fail_post_recv=$n,fail_post_recv_with=12 bench loopback -d fake0 --mode rpc --depth 4 -n 20 --format csv
+		complained 1 'ibv_post_recv on fake0: Cannot allocate memory'
+	done
+}

@@ -178,7 +178,7 @@ static void check_open(const struct sim *s, uint32_t qp)
 {
 	const struct turn *t = load_turn(s->l.load, qp);
 	uint64_t pending = t->number - t->first - t->completed;
-	bool sync = s->revoke == RXFER_REVOKE_SYNC || s->r.cfg.defer == DEFER_RECV;
+	bool sync = s->revoke == RXFER_REVOKE_SYNC;
 
 	CHECK(s, pending <= s->r.cfg.depth);
 	CHECK(s, s->l.client[qp]->ledger.live <= s->model.segs * (sync ? pending : s->r.cfg.depth));

@@ -14,11 +14,21 @@ bool rpc_truly_in_use(const struct rpc_sim *s, const struct rpc_io *io)
 	return io->handed && !(io->replied && io->recv && !io->live && send_proven(s, io));
 }
 
+static bool waits_for_revoke(const struct rpc_sim *s)
+{
+	return s->c.completes == RXFER_SLOT_AT_REVOKE || s->c.completes == RXFER_SLOT_AT_ALL;
+}
+
+static bool waits_for_proof(const struct rpc_sim *s)
+{
+	return s->c.completes == RXFER_SLOT_AT_PROOF || s->c.completes == RXFER_SLOT_AT_ALL;
+}
+
 bool rpc_truly_complete(const struct rpc_sim *s, const struct rpc_io *io)
 {
-	if (!io->replied || (s->c.completes != RXFER_SLOT_AT_REPLY && io->live))
+	if (!io->replied || (waits_for_revoke(s) && io->live))
 		return false;
-	return s->c.completes != RXFER_SLOT_AT_PROOF || send_proven(s, io);
+	return !waits_for_proof(s) || send_proven(s, io);
 }
 
 /* Is the cause that was told one that a slot has, and EXECUTING that of all? */
@@ -72,7 +82,7 @@ static void begin_io(struct rpc_sim *s, struct rxfer_slot *slot)
 			    .last = WR_SEND,
 			    .n = rpc_up_to(s, 1, s->c.submit) - 1,
 			    .who = slot->index,
-			    .must = s->c.completes == RXFER_SLOT_AT_PROOF,
+			    .must = waits_for_proof(s),
 			    .epoch = &io->epoch};
 
 	rpc_expect(s, !rpc_truly_in_use(s, io));
@@ -193,7 +203,7 @@ static void revoke_by_wrs(struct rpc_sim *s, struct rpc_io *io, struct rxfer_slo
 			    .last = WR_INV,
 			    .n = rpc_up_to(s, 1, s->c.later) - 1,
 			    .who = slot->index,
-			    .must = s->c.completes != RXFER_SLOT_AT_REPLY,
+			    .must = waits_for_revoke(s),
 			    .epoch = &io->epoch};
 
 	io->revoke = rpc_post_held(s, &s->client, &op, &slot->held, 0);

@@ -69,11 +69,11 @@ static inline int rpc_load_open(struct rpc_load *l, const struct cfg *cfg,
 /* Both loads: RECVs are posted. */
 static inline int rpc_load_make(struct rpc_load *l)
 {
-	l->rpc = rpc_server_new(l->cfg, &l->layout, l->e.sdev, l->server, &l->runtime.clock);
-	if (!l->rpc)
-		return -ENOMEM;
-	l->load = rpc_client_new(l->cfg, &l->layout, l->e.cdev, l->client, &l->watch);
-	return l->load ? 0 : -ENOMEM;
+	int rc = rpc_server_new(l->cfg, &l->layout, l->e.sdev, l->server, &l->runtime.clock,
+				&l->rpc);
+
+	return rc ? rc
+		  : rpc_client_new(l->cfg, &l->layout, l->e.cdev, l->client, &l->watch, &l->load);
 }
 
 /* Counts of connections and loads begin anew at both ends, and the client issues. */

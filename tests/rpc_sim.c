@@ -358,7 +358,7 @@ void rpc_random_config(struct rpc_config *c, struct prop *p, uint32_t most_ios)
 	c->server_depth = often_tight(p, c->most ? 3 : 2, 64);
 	c->n_ios = prop_range(p, 1, most_ios);
 	c->completes =
-		(enum rxfer_slot_completes)prop_range(p, RXFER_SLOT_AT_REPLY, RXFER_SLOT_AT_PROOF);
+		(enum rxfer_slot_completes)prop_range(p, RXFER_SLOT_AT_REPLY, RXFER_SLOT_AT_ALL);
 	c->client_signal = rxfer_sig_list(prop_range(p, 0, 3));
 	c->server_signal = rxfer_sig_list(prop_range(p, 0, 3));
 	c->write = prop_chance(p, 50);

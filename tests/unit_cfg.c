@@ -409,7 +409,10 @@ static const struct {
 	{{"mode", "direct", "bidir", "yes"}, NULL},
 	{{"mode", "rpc", "op", "write-imm"},
 	 "contradiction: --mode rpc, --op write-imm: in rpc mode immediate data is a way to reply; "
-	 "take --op write --reply imm"},
+	 "take --op read,write,send, --op write --reply imm, or --mode direct"},
+	{{"mode", "rpc", "op", "send", "inline-threshold", "4k"},
+	 "contradiction: --inline-threshold 4k, --op send: the data of a send are in its request, "
+	 "whatever their size; leave out one of them"},
 	{{"mode", "direct", "op", "write-imm"}, NULL},
 	{{"mode", "rpc", "op", "read", "frags", "257"},
 	 "contradiction: --mode rpc, --op read, --frags 257: a request names at most 256 segments; "

@@ -87,7 +87,7 @@ static void test_stdout(void **state)
 	stdout_sizes(&report_table, "-", true, size);
 	assert_true(size[0] > 0);
 	assert_true(size[1] > size[0] && size[2] > size[1]); /* header and row, row */
-	assert_true(size[3] > size[2]); /* the footnote */
+	assert_true(size[3] > size[2]);			     /* the footnote */
 	stdout_sizes(&report_json, "-", false, size);
 	assert_int_equal(size[3], 0);
 	stdout_sizes(&report_json, "-", true, size);

@@ -519,7 +519,8 @@ static void test_no_table(void **state)
 
 	(void)state;
 	fill(&r);
-	has_no_table(&report_perftest_lat, &r, "no latency was measured; it needs --signal io");
+	has_no_table(&report_perftest_lat, &r,
+		     "no latency was measured; it needs --timing io, --signal io");
 	r.status = RESULT_SKIPPED;
 	strcpy(r.reason, "no windows");
 	has_no_table(&report_perftest_lat, &r, "it was skipped: no windows");

@@ -138,11 +138,11 @@ static void any_order(void **state)
 {
 	static const char *const orders[] = {"RKSP", "RKPS", "RSKP", "RSPK",
 					     "RPKS", "RPSK", "SRKP", "SRPK"};
-	static const char *const waits_for[] = {"R", "RK", "RKS"};
+	static const char *const waits_for[] = {"R", "RK", "RS", "RKS"};
 	uint32_t when, i, j;
 
 	(void)state;
-	for (when = RXFER_SLOT_AT_REPLY; when <= RXFER_SLOT_AT_PROOF; when++) {
+	for (when = RXFER_SLOT_AT_REPLY; when <= RXFER_SLOT_AT_ALL; when++) {
 		for (i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
 			size_t left = strlen(waits_for[when]);
 			struct rxfer_slot *slot;
