@@ -31,10 +31,11 @@ teardown() {
 	end_server
 }
 
-# both "WIDTH SESSIONS ROUNDS" "SERVER-OPTION..." CLIENT-OPTION...
+# both "WIDTH SESSIONS ROUNDS" "SERVER-OPTION..." CLIENT-OPTION...: in direct mode, if these do not say it.
 both() {
 	local shape=$1 server=$2
 	shift 2
+	[[ $* == *--mode* ]] || set -- --mode direct "$@"
 	rm -f "$dir"/rows-*.csv
 	# shellcheck disable=SC2086 # words
 	RXFER_BENCH=$both with "$grind" $shape "$dir" -d fake0 -p "$PORT" $server -- \
@@ -65,6 +66,8 @@ visit() {
 	all_rows 48 'f("status") == "ok" && f("iterations") == 12'
 	both '2 1 1' '' --op write,send --bidir --strategy per-io -n 6 -e
 	all_rows 4 'f("status") == "ok" && f("peer_iterations") == 6'
+	both '2 2 1' '' --mode rpc --op read,write,send --strategy all --frags 3 --qps 2 -n 6 -e --depth 3 --verify
+	all_rows 36 'f("status") == "ok" && f("iterations") == 12'
 }
 
 @test "sessions whose runs fail: beyond a limit, out of memory, at a device that refuses" {
@@ -78,7 +81,7 @@ visit() {
 
 @test "SIGTERM with runs in progress" {
 	local how
-	for how in '--op write --strategy per-io' '--op send --bidir -e'; do
+	for how in '--op write --strategy per-io' '--op send --bidir -e' '--mode rpc --op write --strategy per-io'; do
 		# shellcheck disable=SC2086 # words
 		BOTH_STOP_AFTER=200 both '2 1 1' '' -n 100000000 $how
 		all_rows 2 'f("status") == "failed" && f("reason") ~ /the server was told to stop/'
