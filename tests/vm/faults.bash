@@ -7,8 +7,9 @@
 # What bench.bash sets and reads.
 # shellcheck disable=SC2154,SC2034
 
-# background ARG...: the program, until it has sent something.
+# background ARG...: the program, until it has sent something; in direct mode, if the words do not say it.
 background() {
+	[[ $* == *--mode* ]] || set -- "$1" --mode direct "${@:2}"
 	traffic mark
 	timeout 120 "$RXFER_BENCH" "$@" >"$out_file" 2>"$err_file" </dev/null 3>&- &
 	client=$!

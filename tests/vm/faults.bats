@@ -45,7 +45,7 @@ reachable() {
 @test "kill -9 of the client | nothing more | gives back what that client held, and serves on" {
 	local how
 	serve --timeout 2s
-	for how in '--op read' '--op write --bidir' '--op send --bidir'; do
+	for how in '--mode rpc --op read' '--op write --bidir' '--op send --bidir'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 2s
 		end_client
@@ -56,7 +56,7 @@ reachable() {
 
 @test "kill -9 of the server | one line, and a failed row with the reason | its port is free at once" {
 	local how
-	for how in '--op write' '--op send --bidir'; do
+	for how in '--mode rpc --op write' '--op send --bidir'; do
 		serve
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 3s
@@ -89,7 +89,7 @@ first_row_is_there() {
 @test "SIGSTOP of the server | one line within --timeout, and a failed row | serves on when it is continued" {
 	local how
 	serve
-	for how in '--op send' '--op write' '--op read --bidir'; do
+	for how in '--mode rpc --op send' '--op write' '--op read --bidir'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 2s # with --bidir both poll, and one can be late
 		kill -STOP "$server"
@@ -102,7 +102,7 @@ first_row_is_there() {
 
 @test "SIGSTOP of the client | one line when it is continued, and a failed row | gives up on it within the client's --timeout, says so, and serves on" {
 	local how
-	for how in '--op read' '--op send --bidir'; do
+	for how in '--mode rpc --op read --strategy per-io' '--op send --bidir'; do
 		serve
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 2s
@@ -130,7 +130,7 @@ long_gone() {
 @test "SIGINT to the client | its row is whole and partial, status 130 | serves on" {
 	local how
 	serve
-	for how in '--op write' '--op send --rnr-retry 0 --bidir -q 2'; do
+	for how in '--mode rpc --op write' '--op send --rnr-retry 0 --bidir -q 2'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how -o "$BATS_TEST_TMPDIR/cut.csv"
 		kill -INT "$(bench_of "$client")"

@@ -105,7 +105,7 @@ in_mid_run() {
 	both "$1"
 	count >"$BATS_TEST_TMPDIR/then"
 	status=0
-	timeout 60 "$RXFER_BENCH" client -d "$DEVICE" -p "$PORT" -s 64 -n 100000000 --timeout 2s --format csv "$HOST" \
+	timeout 60 "$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" -s 64 -n 100000000 --timeout 2s --format csv "$HOST" \
 		>"$out_file" 2>"$err_file" </dev/null &
 	sleep 3
 	"${@:2}"
