@@ -72,8 +72,10 @@ messages() {
 
 @test "over iWARP: every operation, strategy, number of fragments, size" {
 	on_siw
-	every_shape
-	that 18 'f("transport") == "iWARP"'
+	rpc 18 --op read,write,send --strategy global,multi-wr,per-io -s 4k --frags 1,16 --depth 4 -n 20 --warmup 2 --verify
+	that 18 "$as_rules"' && f("iterations") == 20 && f("transport") == "iWARP"'
+	rpc 9 --op read,write,send --strategy global,multi-wr,per-io -s 256k --frags 16 --depth 4 -n 8 --warmup 0 --verify
+	that 9 "$as_rules"
 }
 
 @test "queues: as deep as they need be, half, the least; a server of 8 entries for I/Os of 256 segments" {
