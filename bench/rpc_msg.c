@@ -116,13 +116,6 @@ uint32_t rpc_request_write(void *buf, const struct rpc_request *r)
 	return rpc_request_bytes(r->nsegs, 0);
 }
 
-void rpc_request_set_id(void *buf, uint32_t id)
-{
-	const uint32_t be = htobe32(id);
-
-	memcpy((uint8_t *)buf + offsetof(struct wire_request, id), &be, sizeof(be));
-}
-
 void rpc_request_set_keys(void *buf, const struct rxfer_seg *segs, uint32_t nsegs)
 {
 	uint8_t *to = (uint8_t *)buf + RPC_REQUEST_BYTES + offsetof(struct wire_seg, key);

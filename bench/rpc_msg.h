@@ -110,11 +110,10 @@ static inline uint32_t rpc_reply_bytes(uint32_t inline_len)
 uint32_t rpc_request_write(void *buf, const struct rpc_request *r);
 
 /**
- * rpc_request_set_id(), rpc_request_set_keys() - change a request that stands in @buf, written
- * before, for it to be sent again.
+ * rpc_request_set_keys() - change a request that stands in @buf, written before, for it to be sent
+ * again.
  * @segs: as many as were written, of which the keys are taken
  */
-void rpc_request_set_id(void *buf, uint32_t id);
 void rpc_request_set_keys(void *buf, const struct rxfer_seg *segs, uint32_t nsegs);
 
 /**

@@ -60,15 +60,6 @@
 
 #define MAX_SLOTS (1u << 20)
 
-static const char *const cause_names[RXFER_SLOT_CAUSES] = {
-	"executing", "SEND unproven", "key not revoked", "RECV not posted", "no SQEs",
-};
-
-const char *rxfer_slot_cause_name(enum rxfer_slot_cause cause)
-{
-	return (unsigned int)cause < RXFER_SLOT_CAUSES ? cause_names[cause] : "?";
-}
-
 /* ---- pools ---- */
 
 static void list_remove(struct rxfer_slot_list *list, struct rxfer_slot *slot)

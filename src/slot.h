@@ -168,7 +168,4 @@ static inline uint32_t rxfer_slots_count(const struct rxfer_slots *slots, enum r
 	return slots->list[pool].n;
 }
 
-/** rxfer_slot_cause_name() - a word or two for a report: "executing", ... */
-const char *rxfer_slot_cause_name(enum rxfer_slot_cause cause);
-
 #endif

@@ -444,19 +444,6 @@ static void notices_lost_credits(void **state)
 	rxfer_slots_free(&f.s);
 }
 
-static void causes_have_names(void **state)
-{
-	uint32_t i, j;
-
-	(void)state;
-	for (i = 0; i < RXFER_SLOT_CAUSES; i++) {
-		for (j = 0; j < i; j++)
-			assert_string_not_equal(rxfer_slot_cause_name((enum rxfer_slot_cause)i),
-						rxfer_slot_cause_name((enum rxfer_slot_cause)j));
-	}
-	assert_string_equal(rxfer_slot_cause_name(RXFER_SLOT_CAUSES), "?");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,7 +460,6 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_out_of_order),
 		cmocka_unit_test(put_refuses_what_was_posted),
 		cmocka_unit_test(notices_lost_credits),
-		cmocka_unit_test(causes_have_names),
 	};
 
 	return cmocka_run_group_tests_name("unit_slot", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 88 s in a guest
 #
 # The counts are exact: what was posted and completed on real queues is what the rules say, whatever
 # the timing. Without a warm-up, so that every queue's first WR is the first that is counted.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 145 s in a guest
 #
 # Direct mode over real software RDMA, both ends in one process: whatever the shape of an I/O, it
 # arrives byte by byte. --rnr-retry 0: a SEND that meets no RECV fails at once, instead of hiding.
@@ -20,9 +21,9 @@ load bench
 
 # Of a SEND beyond the device's SGEs too (33 and 100 fragments): it is gathered by copy.
 @test "every operation, strategy and number of fragments, sizes even and odd, with gaps and without" {
-	loop 90 --op read,write,send --strategy all -s 4097 --frags 1,3,16,33,100 --frag-gap 0,13 --depth 4 -n 6 \
+	loop 72 --op read,write,send --strategy all -s 4097 --frags 1,3,33,100 --frag-gap 0,13 --depth 4 -n 6 \
 		--warmup 1 --verify --rnr-retry 0
-	rows "$out_file" 90 'f("iterations") == 6 && f("verify") == "yes"'
+	rows "$out_file" 72 'f("iterations") == 6 && f("verify") == "yes"'
 	loop 18 --op read,write,send --strategy all -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
 		--verify --rnr-retry 0
 }
@@ -135,9 +136,9 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 		wrong_bit 4321 --op "$op"
 		complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
 		rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /verification failed/'
-		wrong_bit 4321 --op "$op" --bidir
-		complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
 	done
+	wrong_bit 4321 --op send --bidir
+	complained 1 'verification failed: .*byte 4321 of 5000 is wrong'
 	serve # what the server finds is the reason that the client gives
 	with "env LD_PRELOAD=$lib WRONG_BIT_AT=4321" client -d "$DEVICE" -p "$PORT" --format csv -s 5000 \
 		--strategy per-io --warmup 0 -n 20 --op send --bidir --verify "$HOST"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 256 s in a guest
 #
 # Faults, over software RDMA: each ends in time, says what happened, keeps what was measured, and
 # leaves a server that serves on. What each case is called is what users read in the manual page
@@ -45,7 +46,7 @@ reachable() {
 @test "kill -9 of the client | nothing more | gives back what that client held, and serves on" {
 	local how
 	serve --timeout 2s
-	for how in '--mode rpc --op read' '--op write --bidir' '--op send --bidir'; do
+	for how in '--mode rpc --op read' '--op send --bidir'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 2s
 		end_client
@@ -89,7 +90,7 @@ first_row_is_there() {
 @test "SIGSTOP of the server | one line within --timeout, and a failed row | serves on when it is continued" {
 	local how
 	serve
-	for how in '--mode rpc --op send' '--op write' '--op read --bidir'; do
+	for how in '--mode rpc --op send' '--op read --bidir'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how --timeout 2s # with --bidir both poll, and one can be late
 		kill -STOP "$server"

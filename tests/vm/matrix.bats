@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 150 s in a guest
 #
 # Of tests/fake_matrix.bats what a real device, with timing of its own, can add: the same counts.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 44 s in a guest
 #
 # What is written: the CSV's columns, JSON that agrees with it, tables; into files and to stdout.
 

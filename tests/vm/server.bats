@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# takes 200 s in a guest
 #
 # A server over software RDMA for many clients, one after the other and side by side: nothing of the
 # process or of the device is left of them. Its control port is the matter of tests/fake_server.bats.
