@@ -185,7 +185,6 @@ nothing_stays() {
 	grep -qx rxe0 "$GUEST/repeatable"
 }
 
-# bats test_tags=ends
 @test "--nodes 2: two guests reach each other, say which they are, and the worse status comes back" {
 	local node
 	cat "$GUEST/nodes" "$GUEST/nodes.err"
@@ -197,7 +196,6 @@ nothing_stays() {
 	[ "$(cat "$GUEST/nodes.status")" -eq 5 ]
 }
 
-# bats test_tags=ends
 @test "--nodes 2: where one crashes the other does not go on alone, and nothing stays" {
 	TMPDIR=$BATS_TEST_TMPDIR run "$vm" --nodes 2 --timeout 90 -- \
 		bash -c '((RXFER_NODE == 0)) || echo o >/proc/sysrq-trigger; sleep 100'
@@ -208,7 +206,6 @@ nothing_stays() {
 	nothing_stays
 }
 
-# bats test_tags=ends
 @test "output streams; at SIGINT the guest ends at once, and nothing stays" {
 	start -- bash -c 'echo started; sleep 100'
 	wait_for_line started
@@ -220,7 +217,6 @@ nothing_stays() {
 	nothing_stays
 }
 
-# bats test_tags=ends
 @test "at SIGTERM the guest ends at once, while it boots too, and nothing stays" {
 	start -- sleep 100
 	sleep 3
@@ -232,7 +228,6 @@ nothing_stays() {
 	nothing_stays
 }
 
-# bats test_tags=ends
 @test "the guest does not outlive a script that is killed" {
 	start -- sleep 100
 	sleep 3
@@ -242,7 +237,6 @@ nothing_stays() {
 	qemu_is_gone
 }
 
-# bats test_tags=ends
 @test "at its limit it ends with 125 and says so" {
 	SECONDS=0
 	TMPDIR=$BATS_TEST_TMPDIR run "$vm" --timeout 3 -- sleep 100
@@ -252,7 +246,6 @@ nothing_stays() {
 	nothing_stays
 }
 
-# bats test_tags=ends
 @test "a kernel that there is not: 125 and the reason" {
 	local name
 	for name in nonsense linux-image-nonsense /nonexistent/folder "$BATS_TEST_TMPDIR"; do
@@ -264,7 +257,6 @@ nothing_stays() {
 	done
 }
 
-# bats test_tags=ends
 @test "a missing program is named with its package" {
 	local name
 	for name in bash dirname id uname; do
@@ -278,7 +270,6 @@ nothing_stays() {
 	[[ $output == *'qemu-system-x86_64 is missing: install the package qemu-system-x86 '* ]]
 }
 
-# bats test_tags=ends
 @test "wrong usage: 125 and one line" {
 	local words
 	for words in '' '--smp 0 -- true' '--mem x -- true' '--timeout' '--nonsense -- true' \
