@@ -127,13 +127,19 @@ static int post_lists(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsig
 	return rxfer_post(p->conn, &p->op);
 }
 
-/* No WR, one that is out of date (it is made anew, for the next time, if it can be), or flags that
- * are for lists. */
+/* One that is out of date is made anew, for the next time, if it can be. */
+static int refresh(struct rxfer_prepared *p)
+{
+	bool stale = p->generation && p->generation != p->conn->dev->generation;
+
+	return stale ? make_wr(p) : 0;
+}
+
+/* No WR, one that is out of date, or flags that are for lists. */
 static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint32_t imm,
 						  uint64_t id, unsigned int flags)
 {
-	bool stale = p->generation && p->generation != p->conn->dev->generation;
-	int rc = stale ? make_wr(p) : 0;
+	int rc = refresh(p);
 
 	return rc ? rc : post_lists(p, imm, id, flags);
 }
@@ -143,8 +149,7 @@ static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p,
 						       unsigned int flags, uint32_t *held,
 						       uint32_t keep)
 {
-	bool stale = p->generation && p->generation != p->conn->dev->generation;
-	int rc = stale ? make_wr(p) : 0;
+	int rc = refresh(p);
 
 	p->op.id = id;
 	p->op.flags = flags;
