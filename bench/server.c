@@ -226,16 +226,20 @@ static bool somebody_waits(const struct server *s, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* Whoever has waited with the first one has waited enough, too; who comes later begins anew. */
+/*
+ * Whoever has waited with the first one has waited enough, too; who comes later begins anew. Those
+ * who have gone are counted out before we wait, not after: sessions end at once when we are told to
+ * stop, and finish() says how many there were.
+ */
 static void serve(struct server *s)
 {
 	while (!*s->runtime.stop) {
+		reap(s);
 		if (somebody_waits(s, 200) && !holds_back(s)) {
 			welcome(s);
 			if (!somebody_waits(s, 0))
 				s->full_since = 0;
 		}
-		reap(s);
 	}
 }
 
