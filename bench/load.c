@@ -257,6 +257,8 @@ void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
 		c->sqe_read += from->sqe_op[RXFER_READ];
 		c->sqe_write += from->sqe_op[RXFER_WRITE] + from->sqe_op[RXFER_WRITE_IMM];
 		c->sqe_send += from->sqe_op[RXFER_SEND];
+		c->sqe_bind += from->sqe_op[RXFER_BIND];
+		c->sqe_inv += from->sqe_op[RXFER_REVOKE];
 		c->posts += from->posts;
 		c->cqe += from->cqe;
 		c->recv_cqe += from->recv_cqe;

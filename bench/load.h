@@ -12,7 +12,7 @@
 /* struct counts - of all QPs of one end, over the timed part. */
 struct counts {
 	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes;
-	uint64_t sqe_read, sqe_write, sqe_send; /* of @sqe, by opcode */
+	uint64_t sqe_read, sqe_write, sqe_send, sqe_bind, sqe_inv; /* of @sqe, by opcode */
 	/* An I/O had to wait, each counted once: for SQEs (direct mode: or RECV credits); rpc: for
 	 * the proof that a SEND is done, for a key to be revoked. */
 	uint64_t stalls, unproven, unrevoked;
@@ -106,6 +106,7 @@ void sink_free(struct sink *s);
  * @start, @end: rxfer_now() before the first I/O, after the last one was done
  * @exposed:     rpc: what lay open to the peer
  * @open_after:  rpc: ns from the reply to the proof that a key is dead; the load's, as long as that
+ * @key_reuse:   rpc: exposures between two uses of one key, the fewest; 0: none was used twice
  * @peak:        I/Os per second in the fastest stretch (peak.h)
  * @cut_short:   a stop signal ended it
  */
@@ -113,6 +114,7 @@ struct load_result {
 	uint64_t ios, bytes, start, end;
 	struct rxfer_exposed exposed;
 	const struct hist *open_after;
+	uint32_t key_reuse;
 	struct counts counts;
 	struct hist latency;
 	double peak;

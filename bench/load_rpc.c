@@ -29,7 +29,8 @@ static void plan_moves(const struct cfg *cfg, struct rpc_plan *p)
 	p->moves = true;
 	p->limits.segs = p->frags;
 	p->imm = cfg->reply == REPLY_IMM;
-	p->limits.flags = p->imm ? RPC_REPLY_IMM : 0;
+	p->invalidates = cfg->revoke == RXFER_REVOKE_REMOTE;
+	p->limits.flags = (p->imm ? RPC_REPLY_IMM : 0) | (p->invalidates ? RPC_INVALIDATE : 0);
 }
 
 /*
@@ -52,6 +53,7 @@ void rpc_plan_make(const struct cfg *cfg, struct rpc_plan *p)
 		plan_inline(cfg, p);
 	else
 		plan_moves(cfg, p);
+	p->runs = cfg->frag_gap ? p->frags : 1;
 	p->request = rpc_request_bytes(p->limits.segs, p->carries ? (uint32_t)cfg->size : 0);
 	p->reply = rpc_reply_bytes(p->brings ? (uint32_t)cfg->size : 0);
 	p->request_room = room(p->request);
@@ -99,14 +101,20 @@ int rpc_revoke(const struct cfg *cfg, enum rxfer_revoke *out)
 
 /* ---- Queues ---- */
 
+/* Posts in flight: of each slot its request, and its revoke. */
 static int client_attr(const struct cfg *cfg, const struct rpc_plan *p,
 		       struct rxfer_conn_attr *attr)
 {
-	attr->shape = (struct rxfer_shape){
-		.op = RXFER_SEND, .bytes = p->request, .frags = 1 + (p->carries ? p->frags : 0)};
+	int rc = rpc_revoke(cfg, &attr->revoke);
+
+	attr->shape = (struct rxfer_shape){.op = RXFER_SEND,
+					   .bytes = p->request,
+					   .frags = 1 + (p->carries ? p->frags : 0),
+					   .exposed = p->moves ? p->runs : 0};
+	attr->ios = attr->revoke == RXFER_REVOKE_NONE ? 0 : 2 * attr->slots;
 	attr->one_message = true;
 	attr->sq_depth = (uint32_t)cfg->sq_depth;
-	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
+	return rc ? rc : rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
 }
 
 /* Posts in flight: of each place its data and its reply, and of one I/O that goes in rounds a few

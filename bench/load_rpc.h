@@ -15,15 +15,16 @@
  * @moves:   the server moves data by READ or WRITE; else they are in a message, or there are none
  * @carries: they are in the request; @brings: they are in the reply
  * @imm:     the reply is the immediate data of the last WRITE
- * @frags:   of an I/O, 1 or more
+ * @invalidates: the reply revokes the key of the request's first segment
+ * @frags:   of an I/O, 1 or more; @runs: contiguous pieces of the client's memory that they are
  * @request, @reply: bytes of the largest one
  * @request_room, @reply_room: of a buffer for it
  * @places:  I/Os that the server can have at once, those whose reply is not proven included
  */
 struct rpc_plan {
 	struct rpc_limits limits;
-	bool moves, carries, brings, imm;
-	uint32_t frags;
+	bool moves, carries, brings, imm, invalidates;
+	uint32_t frags, runs;
 	uint32_t request, reply;
 	size_t request_room, reply_room;
 	uint32_t places;

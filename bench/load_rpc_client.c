@@ -7,10 +7,11 @@
  * is handed out with the credits that its I/O may take, and comes back when everything about it is
  * proven, which is later than the I/O is complete.
  *
- * When is the I/O complete, and its latency over? With --revoke sync once its keys are dead, with
- * async and none at the reply; with --defer recv not before the request's SEND is proven besides,
- * for which it asks by a completion of its own. --revoke async: keys are revoked when there is
- * nothing better to do, or when slots run out.
+ * When is the I/O complete, and its latency over? With --revoke sync and remote once its keys are
+ * dead, with async, lazy and none at the reply; with --defer recv not before the request's SEND is
+ * proven besides, for which it asks by a completion of its own. --revoke async: where it takes a
+ * call, keys are revoked when there is nothing better to do, or when slots run out; where it takes
+ * WRs, they are posted at once, and nobody waits for them.
  *
  * The reply's RECV is posted again at once. There is one for each slot, so no reply ever meets an
  * empty queue.
@@ -47,6 +48,13 @@ static int complete(struct rpc_client *c, struct lane *lane, const struct io *io
 	return rpc_bytes_check(io->frags + 1, c->plan.frags, l->cfg->size, bytes_of(c, lane, io));
 }
 
+/* The ring holds all that slots can have in flight, and credits were held. */
+static int not_full(int rc)
+{
+	return rc == -EAGAIN ? rxfer_fail(EPROTO, "a bug of ours: no room for a post of the client")
+			     : rc;
+}
+
 /* @events: of slot.h. An error there is a bug of ours, or of the server's: @what happened to it. */
 static int happened(struct rpc_client *c, struct lane *lane, struct io *io, int events,
 		    const char *what)
@@ -62,18 +70,50 @@ static struct rxfer_slot *slot_of(struct lane *lane, const struct io *io)
 	return &lane->slots.slot[io - lane->io];
 }
 
-static int revoke(struct rpc_client *c, struct lane *lane, struct io *io)
+static void note_open(struct rpc_client *c, const struct io *io)
 {
-	int rc = rxfer_revoke(lane->conn, io->exposure);
-	uint64_t open;
+	uint64_t open = rxfer_open_after(io->exposure);
 
-	if (rc)
-		return rc;
-	open = rxfer_open_after(io->exposure);
 	if (c->load.out && open != RXFER_NO_SPAN)
 		hist_add(&c->open_after, open);
+}
+
+/* All its keys are dead. */
+static int revoked(struct rpc_client *c, struct lane *lane, struct io *io)
+{
+	note_open(c, io);
 	return happened(c, lane, io, rxfer_slot_revoked(&lane->slots, slot_of(lane, io)),
 			"a revoke");
+}
+
+static int revoke(struct rpc_client *c, struct lane *lane, struct io *io)
+{
+	struct rxfer_slot *slot = slot_of(lane, io);
+	const struct rxfer_revoking how = {.id = slot->index,
+					   .flags = c->waits ? RXFER_MUST_SIGNAL : 0,
+					   .epoch = &io->epoch,
+					   .held = &slot->held};
+	int rc = rxfer_revoke_held(lane->conn, io->exposure, &how);
+
+	return rc == RXFER_REVOKED ? revoked(c, lane, io) : not_full(rc);
+}
+
+/* The reply says that it revoked a key, or was to. */
+static int peer_revoked(struct rpc_client *c, struct lane *lane, struct io *io,
+			const struct rxfer_done *done)
+{
+	unsigned int request = (unsigned int)(io - lane->io);
+
+	if (!c->plan.invalidates)
+		return rxfer_fail(EBADMSG,
+				  "the reply to request %u revoked key %#x, which nobody asked for",
+				  request, done->imm);
+	if (!done->with_inv)
+		return rxfer_fail(
+			EBADMSG,
+			"the reply to request %u revoked no key, as --revoke remote has it; to revoke it from here could be the second time",
+			request);
+	return rxfer_peer_revoked(lane->conn, io->exposure, done->imm);
 }
 
 static void revoke_later(struct lane *lane, struct io *io)
@@ -149,13 +189,12 @@ static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot,
 			struct io *io)
 {
-	int rc = rxfer_post_prepared_held(io->request, slot->index, c->flags, &slot->held, 0);
+	int rc = not_full(rxfer_post_prepared_held(io->request, 0, slot->index, c->flags,
+						   &slot->held, c->later));
 
-	if (rc == -EAGAIN)
-		rc = rxfer_fail(EPROTO, "a bug of ours: no room for a post of the client");
 	if (rc)
 		return rc;
-	rc = rxfer_slot_sent(&lane->slots, slot, c->keys);
+	rc = rxfer_slot_sent(&lane->slots, slot, c->revokes);
 	return rc ? rxfer_fail(rc, "a bug of ours: a slot is used twice") : 0;
 }
 
@@ -188,6 +227,10 @@ static int issue(struct rpc_client *c, struct lane *lane)
 	if (!slot)
 		return rc;
 	io = &lane->io[slot->index];
+	if (c->load.cfg->mw_renew && c->keys)
+		rc = rxfer_exposure_renew(lane->conn, io->exposure);
+	if (rc)
+		return rc;
 	io->number = lane->turn.number;
 	if (c->load.cfg->verify && c->plan.limits.op == RPC_WRITE)
 		rpc_bytes_poison(io->frags + 1, c->plan.frags);
@@ -256,16 +299,23 @@ static int take_message(struct rpc_client *c, struct lane *lane, const struct rx
 }
 
 /* The reply to @io: what was exposed for it is no business of the server's any more. */
-static int replied(struct rpc_client *c, struct lane *lane, struct io *io)
+static int replied(struct rpc_client *c, struct lane *lane, struct io *io,
+		   const struct rxfer_done *done)
 {
-	int rc;
+	int rc = 0;
 
 	if (c->keys)
 		rxfer_replied(lane->conn, io->exposure);
-	rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, slot_of(lane, io)), "a reply");
-	if (rc || !c->keys)
+	if (c->plan.invalidates || done->with_inv)
+		rc = peer_revoked(c, lane, io, done);
+	if (!rc)
+		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, slot_of(lane, io)),
+			      "a reply");
+	if (rc || !c->revokes)
 		return rc;
-	if (c->revoke == RXFER_REVOKE_SYNC)
+	if (c->plan.invalidates && !rxfer_exposure_open(io->exposure))
+		return revoked(c, lane, io);
+	if (c->waits || c->by_wr)
 		return revoke(c, lane, io);
 	revoke_later(lane, io);
 	return 0;
@@ -277,7 +327,7 @@ static int take_reply(struct rpc_client *c, struct lane *lane, const struct rxfe
 	int rc = done->with_imm ? take_imm(c, lane, done, &io) : take_message(c, lane, done, &io);
 
 	if (!rc)
-		rc = replied(c, lane, io);
+		rc = replied(c, lane, io, done);
 	if (!rc)
 		rc = post_recv(c, lane, done->id);
 	if (rc)
@@ -293,6 +343,10 @@ static int take(struct rpc_client *c, struct lane *lane, const struct rxfer_done
 	if (done->op == RXFER_RECV)
 		return take_reply(c, lane, done);
 	io = &lane->io[done->id];
+	if (done->op == RXFER_REVOKE)
+		return revoked(c, lane, io);
+	if (c->revoke == RXFER_REVOKE_LAZY && c->keys)
+		note_open(c, io);
 	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, slot_of(lane, io)),
 			"a completion");
 }
@@ -379,7 +433,11 @@ static void client_end(struct load *l, struct load_result *out)
 	out->counts.copied_bytes += c->copied;
 	for (struct lane *lane = c->lanes; lane < c->lanes + l->nlanes; lane++) {
 		const struct rxfer_sq_waits *w = lane->slots.waits;
+		struct rxfer_conn_info info;
 
+		rxfer_conn_info(lane->conn, &info);
+		if (info.key_reuse_min && (!out->key_reuse || info.key_reuse_min < out->key_reuse))
+			out->key_reuse = info.key_reuse_min;
 		out->counts.unproven += w[RXFER_SLOT_UNPROVEN].count;
 		out->counts.unrevoked += w[RXFER_SLOT_KEY].count;
 		out->counts.unproven_ns += clock_ns(&l->clock, w[RXFER_SLOT_UNPROVEN].ns);

@@ -14,6 +14,7 @@
  * @frags:  its request's header, then its memory
  * @request: the post of these
  * @asked:  what the request says
+ * @epoch:  its word for the signalling rules: request and revoke are one I/O
  * @due:    the next one whose keys are to be revoked some time
  */
 struct io {
@@ -23,6 +24,7 @@ struct io {
 	struct rxfer_exposure *exposure;
 	struct rxfer_prepared *request;
 	struct rpc_request asked;
+	uint64_t epoch;
 	struct io *due;
 };
 
@@ -35,12 +37,18 @@ struct lane {
 	struct io *due, **due_end;
 };
 
-/* @keys: requests have new keys each time, which are revoked afterwards. */
+/*
+ * @keys:    requests have new keys each time
+ * @revokes: which are revoked before their slot is used again
+ * @waits:   and before the I/O is complete
+ * @by_wr:   by work requests; @later: of a slot's credits, those for them
+ */
 struct rpc_client {
 	struct load load;
 	struct rpc_plan plan;
 	enum rxfer_revoke revoke;
-	bool keys;
+	bool keys, revokes, waits, by_wr;
+	uint32_t later;
 	unsigned int rights;
 	unsigned int flags; /* of a request's post */
 	struct rxfer_dev *dev;

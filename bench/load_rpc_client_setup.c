@@ -72,7 +72,9 @@ static int prepare_request(const struct rpc_client *c, const struct lane *lane, 
 	const struct rxfer_op op = {.op = RXFER_SEND,
 				    .local = io->frags,
 				    .nlocal = 1 + (c->plan.carries ? c->plan.frags : 0),
-				    .fixed = 1};
+				    .fixed = 1,
+				    .grants = c->keys ? io->exposure : NULL,
+				    .epoch = &io->epoch};
 
 	io->frags[0].len = rpc_request_write(io->frags[0].addr, &io->asked);
 	return rxfer_prepare(lane->conn, &op, &io->request);
@@ -81,11 +83,9 @@ static int prepare_request(const struct rpc_client *c, const struct lane *lane, 
 /* When an I/O is complete: see the top of the file. */
 static enum rxfer_slot_completes completes(const struct rpc_client *c)
 {
-	bool sync = c->revoke == RXFER_REVOKE_SYNC;
-
 	if (c->load.cfg->defer == DEFER_RECV)
-		return sync ? RXFER_SLOT_AT_ALL : RXFER_SLOT_AT_PROOF;
-	return sync ? RXFER_SLOT_AT_REVOKE : RXFER_SLOT_AT_REPLY;
+		return c->waits ? RXFER_SLOT_AT_ALL : RXFER_SLOT_AT_PROOF;
+	return c->waits ? RXFER_SLOT_AT_REVOKE : RXFER_SLOT_AT_REPLY;
 }
 
 static int init_lane(struct rpc_client *c, uint64_t qp)
@@ -99,6 +99,7 @@ static int init_lane(struct rpc_client *c, uint64_t qp)
 	lane->io = c->ios + qp * depth;
 	lane->due_end = &lane->due;
 	rxfer_conn_info(lane->conn, &info);
+	c->later = info.later;
 	rc = rxfer_slots_init(&lane->slots, rxfer_conn_sq(lane->conn), (uint32_t)depth, info.need,
 			      completes(c));
 	if (rc)
@@ -137,6 +138,9 @@ static int set_up(struct rpc_client *c)
 
 	c->rights = rpc_rights(&c->plan);
 	c->keys = c->rights && c->revoke != RXFER_REVOKE_NONE;
+	c->revokes = c->keys && c->revoke != RXFER_REVOKE_LAZY;
+	c->waits = c->revoke == RXFER_REVOKE_SYNC || c->revoke == RXFER_REVOKE_REMOTE;
+	c->by_wr = rxfer_strategy_by_wr(cfg->strategy);
 	c->flags = cfg->defer == DEFER_RECV ? RXFER_MUST_SIGNAL : 0;
 	if (!rc)
 		rc = make_areas(c);

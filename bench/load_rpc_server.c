@@ -92,6 +92,11 @@ static int spend(struct lane *lane, struct place *p, const struct rxfer_op *op, 
 	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, (uint32_t)keep));
 }
 
+static unsigned int reply_flags(const struct rpc_server *s)
+{
+	return s->plan.invalidates ? RXFER_INVALIDATE : 0;
+}
+
 /* A reply with data has as many bytes as were asked for. */
 static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place *p)
 {
@@ -99,7 +104,9 @@ static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place
 				    .local = &p->message,
 				    .nlocal = 1,
 				    .fixed = 1,
+				    .imm = p->segs[0].key,
 				    .id = (uint64_t)(p - lane->places),
+				    .flags = reply_flags(s),
 				    .epoch = &p->epoch};
 
 	p->message.len = write_reply(s, p);
@@ -116,7 +123,8 @@ static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
 	rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
 	if (rc < 0)
 		return not_granted(rc);
-	return posted(rxfer_post_prepared_held(p->answer, (uint64_t)(p - lane->places), 0,
+	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key,
+					       (uint64_t)(p - lane->places), reply_flags(s),
 					       &p->ticket.held, 0));
 }
 

@@ -65,6 +65,7 @@ struct cfg {
 	uint64_t defer;	     /* enum cfg_defer; rpc: what waits for the proof that a SEND is done */
 	uint64_t inline_threshold; /* rpc: I/Os of up to so many bytes are inside the messages */
 	uint64_t timing;	   /* enum cfg_timing */
+	bool mw_renew;		   /* rpc: windows are made anew before a key comes back */
 	bool bidir;		   /* the server issues too */
 	uint64_t rd_atomic;	   /* READs in flight per QP; 0: as many as both devices can */
 	uint64_t sl;		   /* service level; 0: the path's own */

@@ -96,6 +96,11 @@ static bool imm_inside_message(const struct cfg *c)
 	return c->reply == REPLY_IMM && c->size <= c->inline_threshold;
 }
 
+static bool imm_revokes_nothing(const struct cfg *c)
+{
+	return c->reply == REPLY_IMM && c->revoke == RXFER_REVOKE_REMOTE;
+}
+
 static bool inside_anyhow(const struct cfg *c)
 {
 	return c->inline_threshold && c->op == OP_SEND;
@@ -150,6 +155,10 @@ static const struct rule {
 	 {"reply", "size"},
 	 "without bytes there is no WRITE to carry the reply; take a larger size or leave out "
 	 "--reply"},
+	{imm_revokes_nothing,
+	 {"reply", "revoke"},
+	 "it is a SEND that revokes a key of the peer's, and with --reply imm there is none; leave "
+	 "out --reply or take another --revoke"},
 	{imm_inside_message,
 	 {"reply", "size", "inline-threshold"},
 	 "such an I/O has no WRITE to carry the reply; take a larger size or a lower threshold"},

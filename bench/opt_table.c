@@ -241,6 +241,8 @@ const struct opt opt_table[] = {
 	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
 	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "auto", .list = rxfer_revoke_name,
 	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again" },
+	{ "mw-renew", 0, OPT_FLAG, AT(mw_renew), SHARED | OPT_RPC, RUNS,
+	  .help = "rpc: make memory windows anew, between I/Os, before one of their 256 keys comes back" },
 	{ "peer-signal", 0, OPT_NAME, AT(peer_signal), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "rpc: which work requests of the server ask for a completion" },

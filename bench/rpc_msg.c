@@ -38,7 +38,8 @@
  * wrap: there are few, and each is 2^31 bytes at most.
  *
  * With RPC_REPLY_IMM the immediate data of the last WRITE, the request's id, is the reply, and a
- * good one; a failure is always told by a reply as above.
+ * good one; a failure is always told by a reply as above. With RPC_INVALIDATE a good reply goes by
+ * a SEND that revokes the first segment's key; no byte of it says so.
  *
  * Neither direction allocates. The checks begin with the first field, so that of a message from
  * somebody else the magic is complained of, not what happens to stand further on; the size is
@@ -55,7 +56,7 @@
 #define REQUEST_MAGIC 0x52584651u /* "RXFQ" */
 #define REPLY_MAGIC   0x52584641u /* "RXFA" */
 #define VERSION	      1
-#define FLAGS	      (RPC_DATA_BACK | RPC_REPLY_IMM)
+#define FLAGS	      (RPC_DATA_BACK | RPC_REPLY_IMM | RPC_INVALIDATE)
 
 struct wire_request {
 	uint32_t magic;

@@ -32,6 +32,7 @@ enum rpc_flags {
 		    * RPC_WRITE it does so instead of the WRITE, and there are no segments */
 	RPC_REPLY_IMM =
 		2, /* with RPC_WRITE: the last WRITE's immediate data, an id, is a good reply */
+	RPC_INVALIDATE = 4, /* with segments: the reply's SEND revokes the key of the first one */
 };
 
 /* enum rpc_status - what became of a request; on the wire. */

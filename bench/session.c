@@ -407,10 +407,25 @@ static const char *strategy_of(const struct cfg *cfg, struct roles roles)
 	return cfg->mode == MODE_RPC ? cfg->peer_strategy : "global";
 }
 
+/* Where an end's own transfers are with memory that its strategy has to make usable. */
+static bool maps(const struct cfg *cfg, struct roles roles)
+{
+	struct rpc_plan plan;
+
+	if (cfg->mode != MODE_RPC)
+		return roles.issues;
+	rpc_plan_make(cfg, &plan);
+	return roles.receives ? plan.moves : plan.carries;
+}
+
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
 {
 	enum rxfer_opcode op = run_opcode(cfg);
-	int rc = rxfer_dev_open(name, strategy_of(cfg, roles), out);
+	const char *strategy = strategy_of(cfg, roles);
+	int rc = maps(cfg, roles) ? rxfer_strategy_maps(strategy) : 0;
+
+	if (!rc)
+		rc = rxfer_dev_open(name, strategy, out);
 
 	if (cfg->mode == MODE_RPC && cfg->reply == REPLY_IMM)
 		op = RXFER_WRITE_IMM;

@@ -91,6 +91,8 @@ static void fill_own_counts(struct result *r, const struct cfg *cfg, const struc
 	r->sqe_read_per_io = (double)c->sqe_read / ios;
 	r->sqe_write_per_io = (double)c->sqe_write / ios;
 	r->sqe_send_per_io = (double)c->sqe_send / ios;
+	r->sqe_bind_per_io = (double)c->sqe_bind / ios;
+	r->sqe_inv_per_io = (double)c->sqe_inv / ios;
 	r->stalls_per_io = (double)c->stalls / ios;
 	r->cpu_us_per_io = (double)c->cpu_ns / 1e3 / ios;
 	if (cfg->timing != TIMING_PHASES)
@@ -159,7 +161,10 @@ static void fill_exposure(const struct run *run, struct result *r)
 	r->exposed_bytes_peak = (double)e->peak;
 	r->exposed_bytes_avg = e->avg;
 	if (e->peak)
-		snprintf(r->exposure_scope, sizeof(r->exposure_scope), "pd");
+		snprintf(r->exposure_scope, sizeof(r->exposure_scope), "%s",
+			 rxfer_strategy_by_wr(run->cfg->strategy) ? "qp" : "pd");
+	if (run->mine.key_reuse)
+		r->key_reuse_min = run->mine.key_reuse;
 	if (e->peak || run->revoke != RXFER_REVOKE_NONE)
 		snprintf(r->revoke, sizeof(r->revoke), "%s", rxfer_revoke_name(run->revoke));
 	if (!after || after->count == 0)

@@ -508,6 +508,9 @@ void rxfer_conn_close(struct rxfer_conn *conn)
 	if (conn->established)
 		rdma_disconnect(conn->id);
 	rxfer_path_show(conn);
+	/* A bound window holds on to its QP, whose destruction waits for it: 50 s over rxe. */
+	if (conn->by_wr)
+		rxfer_expose_destroy(conn);
 	if (conn->id->qp)
 		rdma_destroy_qp(conn->id);
 	rxfer_xfer_destroy(conn);
@@ -534,6 +537,7 @@ void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info
 	*info = conn->info;
 	info->sq_peak = conn->sq.peak;
 	info->forced_signals = conn->sig.forced;
+	info->key_reuse_min = conn->key_reuse_min == UINT32_MAX ? 0 : conn->key_reuse_min;
 }
 
 const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
@@ -544,6 +548,7 @@ const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
 void rxfer_conn_restart(struct rxfer_conn *conn)
 {
 	memset(&conn->counts, 0, sizeof(conn->counts));
+	conn->key_reuse_min = UINT32_MAX;
 	rxfer_ledger_restart(&conn->ledger, rxfer_now());
 	conn->old_notes = conn->notes;
 	conn->sq.peak = rxfer_sq_posted(&conn->sq);

@@ -10,6 +10,19 @@
 #include <string.h>
 #include "internal.h"
 
+/*
+ * The flags of a RECV's completion that tell of a SEND_WITH_INV. rxe hands up the kernel's own bit
+ * for it, 1 << 2, which means something else to user space and does not occur there (Linux 6.1 to
+ * 6.12: rxe_resp.c fills uverbs' wc_flags with enum ib_wc_flags). Who asked for IBV_WC_WITH_INV
+ * alone would take the key for live, and revoke it a second time.
+ */
+unsigned int rxfer_cq_revokes(const struct rxfer_dev *dev)
+{
+	bool rxe = !strcmp(dev->info.driver, "rxe");
+
+	return IBV_WC_WITH_INV | (rxe ? 1u << 2 : 0);
+}
+
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries)
 {
 	conn->cq = ibv_create_cq(conn->dev->verbs, (int)entries, conn, conn->dev->channel, 0);

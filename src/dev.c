@@ -413,14 +413,14 @@ static int open_dev(const char *name, const char *strategy, bool idle, struct rx
 	rc = open_chosen(dev, name, idle);
 	if (rc)
 		goto fail;
-	rc = reg->supported(dev);
-	if (rc)
-		goto fail;
 	dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd) {
 		rc = rxfer_fail(errno, "ibv_alloc_pd on %s: %m", dev->info.name);
 		goto fail;
 	}
+	rc = reg->supported(dev);
+	if (rc)
+		goto fail;
 	dev->channel = ibv_create_comp_channel(dev->verbs);
 	dev->events = rdma_create_event_channel();
 	if (!dev->channel || !dev->events) {

@@ -101,17 +101,29 @@ void rxfer_exposure_kept(struct rxfer_exposure *x, uint32_t i)
 	rxfer_grant_kept(&x->grant[i], x->seg[i].key);
 }
 
-int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i)
+static int proven(struct rxfer_exposure *x, struct rxfer_grant *g, uint32_t key, uint64_t now)
 {
 	uint64_t span;
-	int rc = rxfer_grant_proven(&x->grant[i], x->seg[i].key, rxfer_now(), &span);
+	int rc = rxfer_grant_proven(g, key, now, &span);
 
 	if (rc)
-		return breach(rc, x->seg[i].key);
-	x->open--;
+		return breach(rc, key);
 	if (span != RXFER_NO_SPAN && (x->open_after == RXFER_NO_SPAN || x->open_after < span))
 		x->open_after = span;
 	return 0;
+}
+
+int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now)
+{
+	int rc = proven(x, &x->grant[i], x->seg[i].key, now);
+
+	x->open -= !rc;
+	return rc;
+}
+
+int rxfer_exposure_was_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now)
+{
+	return proven(x, &x->was[i], x->was[i].key, now);
 }
 
 /* ---- For the upper layer ---- */
@@ -123,12 +135,14 @@ int rxfer_exposure_new(struct rxfer_conn *conn, uint32_t frags, struct rxfer_exp
 
 	if (frags == 0)
 		return rxfer_fail(EINVAL, "an exposure of no fragments");
-	x = calloc(1, sizeof(*x) + frags * (sizeof(x->grant[0]) + sizeof(x->seg[0])));
+	x = calloc(1, sizeof(*x) + frags * (2 * sizeof(x->grant[0]) + sizeof(x->seg[0])));
 	if (!x)
 		return rxfer_fail(ENOMEM, "out of memory for what an I/O of %s exposes",
 				  rxfer_count(frags, "fragment").s);
 	x->max = frags;
-	x->seg = (struct rxfer_seg *)(void *)(x->grant + frags);
+	x->grant = (struct rxfer_grant *)(void *)(x + 1);
+	x->was = x->grant + frags;
+	x->seg = (struct rxfer_seg *)(void *)(x->was + frags);
 	x->open_after = RXFER_NO_SPAN;
 	rc = conn->reg->expose_open(conn, x);
 	if (rc) {
@@ -206,11 +220,24 @@ static int timed_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
 	return rc;
 }
 
+/* Lazily revoked keys live on until the next post of the exposure ends them. */
+static void retire(struct rxfer_exposure *x)
+{
+	struct rxfer_grant *was = x->grant;
+
+	x->grant = x->was;
+	x->was = was;
+	x->nwas = x->nseg;
+	x->open = 0;
+}
+
 int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
 		 uint32_t n, unsigned int rights)
 {
 	int rc;
 
+	if (x->open && conn->attr.revoke == RXFER_REVOKE_LAZY && !x->nwas)
+		retire(x);
 	if (conn->broken || x->open || n - 1 >= x->max || !rights || rights & ~EXPOSE_RIGHTS)
 		return refused(conn, x, n, rights);
 	x->nseg = 0;
@@ -258,6 +285,11 @@ int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
 uint64_t rxfer_open_after(const struct rxfer_exposure *x)
 {
 	return x->open_after;
+}
+
+uint32_t rxfer_exposure_open(const struct rxfer_exposure *x)
+{
+	return x->open;
 }
 
 /* ---- What lies open ---- */

@@ -6,25 +6,6 @@
 
 #include "rxfer.h"
 
-/*
- * How a key that the peer was given for an I/O is taken from it again.
- * @NONE:   not at all: the memory lies open all the time
- * @SYNC:   before the I/O is complete
- * @ASYNC:  later, when there is time for it, or its slot is to be used again
- * @REMOTE: by the peer's reply
- * @LAZY:   when the key is to be used again
- * @AUTO:   sync where the peer may write, async where it may only read, none where there is no
- * other; see rxfer_revoke_resolve()
- */
-enum rxfer_revoke {
-	RXFER_REVOKE_NONE,
-	RXFER_REVOKE_SYNC,
-	RXFER_REVOKE_ASYNC,
-	RXFER_REVOKE_REMOTE,
-	RXFER_REVOKE_LAZY,
-	RXFER_REVOKE_AUTO,
-};
-
 /** rxfer_revoke_name() - as the user types it; NULL behind the last, which is "auto". */
 const char *rxfer_revoke_name(unsigned int mode);
 
@@ -88,6 +69,45 @@ void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
  * then what it left open may be tried again. Works on a broken connection.
  */
 int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
+
+/*
+ * struct rxfer_revoking - how rxfer_revoke_held() posts, where it does.
+ * @id, @flags, @epoch: as in struct rxfer_op
+ * @held: credits that were kept for it; afterwards 0
+ */
+struct rxfer_revoking {
+	uint64_t id;
+	unsigned int flags;
+	uint64_t *epoch;
+	uint32_t *held;
+};
+
+#define RXFER_REVOKED 1
+
+/**
+ * rxfer_revoke_held() - revoke what is open, however the strategy does it.
+ * Returns RXFER_REVOKED where that was a call, and the keys are dead; 0 where WRs were posted: they
+ * are once an I/O of op RXFER_REVOKE and this id is done; -EAGAIN where @ios posts are in flight;
+ * else as rxfer_revoke() and rxfer_post_held() do.
+ */
+int rxfer_revoke_held(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		      const struct rxfer_revoking *how);
+
+/**
+ * rxfer_peer_revoked() - a message revoked @key (struct rxfer_done.with_inv), which is to be one of
+ * those that @x exposes. 0; or -EPROTO where it is none, or dead: the connection is broken then,
+ * since what the peer's device has done there nobody knows.
+ */
+int rxfer_peer_revoked(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t key);
+
+/** rxfer_exposure_open() - how many of its keys are not proven dead. */
+uint32_t rxfer_exposure_open(const struct rxfer_exposure *x);
+
+/**
+ * rxfer_exposure_renew() - where a key of the next rxfer_expose() would be one that the peer was
+ * given before, have others. Costs system calls, now and then. 0 or -errno.
+ */
+int rxfer_exposure_renew(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /** rxfer_open_after() - of what was revoked last: ns from the reply until its last key was proven
  * dead; RXFER_NO_SPAN: nothing was revoked, or it had no reply. */

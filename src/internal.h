@@ -9,6 +9,7 @@
 #include "rxfer.h"
 
 struct rxfer_reg_ops;
+struct rxfer_reg_by_wr;
 struct rxfer_need;
 
 struct rxfer_mem {
@@ -52,6 +53,8 @@ struct rxfer_dev {
  * @next:     in the ring of all I/Os of the connection
  * @epoch:    the word that the signalling rules tell it by: its own, or one that it shares
  * @last_seq: of its last WR: proven done when a completion at or behind it is polled
+ * @front:    WRs before those that move data: they grant keys, or revoke them
+ * @proves:   whose keys are dead once it is done; NULL: nobody's
  */
 struct rxfer_io {
 	struct rxfer_done done;
@@ -61,6 +64,8 @@ struct rxfer_io {
 	struct ibv_send_wr *wr; /* room for N */
 	uint32_t last_seq;
 	uint32_t nwr;
+	uint32_t front;
+	struct rxfer_exposure *proves;
 	struct ibv_sge *sge;	  /* room for the worst cut */
 	struct rxfer_sig_wr *sig; /* for each WR */
 	bool aside;
@@ -77,8 +82,10 @@ struct rxfer_io {
  * struct rxfer_exposure - what one I/O exposes.
  * @seg, @grant: @max of each. The first @nseg are what was exposed last; a strategy that has a key
  * for each I/O has a grant for each segment.
- * @open:        grants that are not proven dead
- * @open_after:  of those that are, the longest
+ * @open:        of these grants, how many are not proven dead
+ * @was, @nwas:  under RXFER_REVOKE_LAZY: grants of the I/O before, which die with the post of the
+ * next one; proven dead, they are none any more
+ * @open_after:  of those that are dead, the longest
  */
 struct rxfer_exposure {
 	struct rxfer_exposure *next; /* of the same connection */
@@ -86,9 +93,10 @@ struct rxfer_exposure {
 	uint32_t nseg;
 	uint32_t open;
 	uint32_t max;
+	uint32_t nwas;
+	struct rxfer_grant *grant, *was;
 	uint64_t open_after;
 	void *reg_data; /* the strategy's own */
-	struct rxfer_grant grant[];
 };
 
 #define RXFER_WC_BATCH 16
@@ -113,6 +121,8 @@ struct rxfer_conn {
 			   broken */
 	uint32_t need;	/* N */
 	uint32_t later; /* of these, credits kept after the submit */
+	const struct rxfer_reg_by_wr
+		*by_wr; /* the strategy's, where the peer is to be let in by WRs */
 	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
 	uint64_t inline_max;
 	uint32_t unordered; /* 1 where a completion may come before an earlier READ's: iWARP */
@@ -131,6 +141,7 @@ struct rxfer_conn {
 	int wc_next, wc_count; /* completions polled and not yet looked at */
 	bool stamps;	       /* keys are revoked: it matters when a reply was polled, */
 	uint64_t fetched;      /* which was then */
+	unsigned int revokes;  /* flags of a completion that say that a message revoked a key */
 	struct ibv_wc wc[RXFER_WC_BATCH];
 	uint32_t drains;    /* drain WRs in flight: 0 or 1 */
 	uint32_t notes;	    /* notes in flight */
@@ -161,6 +172,8 @@ struct rxfer_conn {
 	void *staging;
 	struct rxfer_exposure *exposures;
 	struct rxfer_ledger ledger;	  /* of these, a part of the device's */
+	uint32_t exposed_ios;		  /* exposures so far, modulo 2^32 */
+	uint32_t key_reuse_min;		  /* fewest between two uses of one key; UINT32_MAX: none */
 	uint64_t generation;		  /* of the dev's memory when @recv_mem was found */
 	const struct rxfer_mem *recv_mem; /* that the latest RECV buffer was in */
 };
@@ -174,8 +187,10 @@ int rxfer_dev_add_closed(struct rxfer_dev_info **list, unsigned int *n);
 /* mem.c: the only registrar; counts, and words a lack of locked memory. */
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
-/* All of it, as mem->mr; what the peer may do with it is entered in the ledger. */
+/* All of it, as mem->mr; what the peer may do with it is entered in the ledger.
+ * rxfer_mem_register_as(): with this access, whatever the rights are. */
 int rxfer_mem_register(struct rxfer_mem *mem);
+int rxfer_mem_register_as(struct rxfer_mem *mem, int access);
 void rxfer_mem_unregister(struct rxfer_mem *mem); /* does nothing where it is not */
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
 
@@ -276,6 +291,7 @@ int rxfer_path_establish(struct rxfer_conn *conn);
 void rxfer_path_note(struct rxfer_conn *conn); /* what became of it, in conn->info */
 
 /* cq.c */
+unsigned int rxfer_cq_revokes(const struct rxfer_dev *dev);
 int rxfer_cq_create(struct rxfer_conn *conn, uint32_t entries);
 void rxfer_cq_destroy(struct rxfer_conn *conn);
 int rxfer_cq_failed(struct rxfer_conn *conn, int n);
@@ -306,9 +322,18 @@ static inline enum ibv_wr_opcode rxfer_wr_opcode(enum rxfer_opcode op)
 		[RXFER_WRITE] = IBV_WR_RDMA_WRITE,
 		[RXFER_WRITE_IMM] = IBV_WR_RDMA_WRITE, /* but for the last one: see below */
 		[RXFER_SEND] = IBV_WR_SEND,
+		[RXFER_BIND] = IBV_WR_BIND_MW,
+		[RXFER_REVOKE] = IBV_WR_LOCAL_INV,
 	};
 
 	return opcode[op];
+}
+
+/* A SEND that revokes a key of the peer's. */
+static inline void rxfer_wr_add_inv(struct ibv_send_wr *wr, uint32_t key)
+{
+	wr->opcode = IBV_WR_SEND_WITH_INV;
+	wr->invalidate_rkey = key;
 }
 
 /* Immediate data go with an I/O's last WR: its arrival is that of all the others. */
@@ -318,7 +343,12 @@ static inline void rxfer_wr_add_imm(struct ibv_send_wr *wr, uint32_t imm)
 	wr->imm_data = htonl(imm);
 }
 
-/* xfer.c, for other ways to post: the device took @taken of @nwr WRs; why no I/O can start; why it
+/* xfer.c, for other ways to post: an I/O whose WRs are made, out of @held credits, of which @keep
+ * stay. Where the account does not hold it is not posted, and *@held as it was. */
+int rxfer_submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags, uint32_t *held,
+		 uint32_t keep);
+
+/* xfer.c, likewise: the device took @taken of @nwr WRs; why no I/O can start; why it
  * had no credits. All return -errno. */
 int rxfer_post_refused(struct rxfer_conn *conn, uint32_t taken, uint32_t nwr, int err);
 int rxfer_no_io(struct rxfer_conn *conn);
@@ -326,6 +356,13 @@ int rxfer_no_credits(struct rxfer_conn *conn);
 
 /* expose.c: the QP is gone: whatever is exposed still goes, too. */
 void rxfer_expose_destroy(struct rxfer_conn *conn);
+
+/* keys.c: the WRs of what @x is to expose go to the head of the I/O; they are about to be posted;
+ * the device took them; an I/O that revokes is done. */
+void rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x);
+void rxfer_keys_granting(struct rxfer_conn *conn, struct rxfer_exposure *x);
+void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x);
+int rxfer_keys_dead(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
 int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);

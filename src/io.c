@@ -52,7 +52,8 @@ uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr)
 {
 	const struct rxfer_shape *s = &attr->shape;
 	uint64_t nio = attr->ios ? attr->ios : attr->slots, pieces = 2ull * s->frags + s->segments;
-	uint64_t wrs = 2ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1));
+	uint64_t wrs = 2ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1)) +
+		       2ull * s->exposed;
 	uint64_t each = sizeof(struct ibv_send_wr) + sizeof(struct rxfer_sig_wr) + sizeof(bool);
 
 	return nio *
@@ -100,6 +101,9 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	conn->qp = conn->id->qp;
 	conn->inline_max = conn->attr.inline_max;
 	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
+	conn->by_wr = conn->reg->by_wr;
+	conn->revokes = rxfer_cq_revokes(conn->dev);
+	conn->key_reuse_min = UINT32_MAX;
 	rxfer_ledger_init(&conn->ledger, &conn->dev->ledger, rxfer_now());
 	rc = conn->reg->open(conn);
 	if (rc)

@@ -85,7 +85,13 @@ int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
 int rxfer_mem_register(struct rxfer_mem *mem)
 {
 	int sink = mem->rights & RXFER_READ_SINK ? rxfer_sink_access(mem->dev) : 0;
-	int access = IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) | sink;
+
+	return rxfer_mem_register_as(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) |
+						  sink);
+}
+
+int rxfer_mem_register_as(struct rxfer_mem *mem, int access)
+{
 	int rc = rxfer_dev_reg_mr(mem->dev, mem->base, mem->len, access, &mem->mr);
 
 	if (rc || !(access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))

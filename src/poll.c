@@ -27,6 +27,8 @@ static const char *const opcode_name[] = {
 	[RXFER_WRITE] = "RDMA WRITE",
 	[RXFER_WRITE_IMM] = "RDMA WRITE with immediate",
 	[RXFER_SEND] = "SEND",
+	[RXFER_BIND] = "BIND_MW",
+	[RXFER_REVOKE] = "LOCAL_INV",
 	[RXFER_RECV] = "RECV",
 };
 
@@ -51,14 +53,22 @@ static int error_of(enum ibv_wc_status status)
 	return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR ? ENOTCONN : EIO;
 }
 
-/* What the I/O is that has the WR @seq. */
+/* What its @i-th WR is: some have others in front, which are about keys. */
+static const char *wr_name(const struct rxfer_io *io, uint32_t i)
+{
+	if (i >= io->front)
+		return opcode_name[io->done.op];
+	return opcode_name[io->wr[i].opcode == IBV_WR_BIND_MW ? RXFER_BIND : RXFER_REVOKE];
+}
+
+/* What the WR @seq is. */
 static const char *opcode_of(const struct rxfer_conn *conn, uint32_t seq)
 {
 	const struct rxfer_io *io = conn->oldest;
 
 	for (uint32_t i = 0; i < conn->inflight; i++, io = io->next)
 		if ((int32_t)(seq - io->last_seq) <= 0)
-			return opcode_name[io->done.op];
+			return wr_name(io, io->nwr - 1 - (io->last_seq - seq));
 	return "a silent WR";
 }
 
@@ -138,6 +148,14 @@ static inline bool oldest_is_done(const struct rxfer_conn *conn)
 	return conn->inflight && (int32_t)(conn->oldest->last_seq - conn->proven) < 0;
 }
 
+/* What it had mapped, or had revoked. */
+static inline int settle(struct rxfer_conn *conn, struct rxfer_io *io)
+{
+	int rc = rxfer_io_unmap(conn, io);
+
+	return rc || !io->proves ? rc : rxfer_keys_dead(conn, io->proves);
+}
+
 /*
  * I/Os that are proven, one at least is. A completion under `half` proves many, so this loop is
  * what most I/Os cost on the way back. Completions are looked at one by one, so an I/O that had one
@@ -155,7 +173,7 @@ static inline int finish(struct rxfer_conn *conn, struct rxfer_done *done, int m
 		conn->inflight--;
 		if (io->done.op == RXFER_READ)
 			conn->reads -= conn->unordered;
-		rc = unmap ? rxfer_io_unmap(conn, io) : 0;
+		rc = unmap ? settle(conn, io) : 0;
 		if (rc)
 			return rxfer_conn_break(conn, rc, "%s", rxfer_error());
 		done[n++] = io->done;
@@ -176,9 +194,12 @@ static int message(struct rxfer_conn *conn, const struct ibv_wc *wc, struct rxfe
 				    .op = RXFER_RECV,
 				    .own_cqe = true,
 				    .with_imm = wc->wc_flags & IBV_WC_WITH_IMM,
+				    .with_inv = wc->wc_flags & conn->revokes,
 				    .bytes = wc->byte_len};
 	if (done->with_imm)
 		done->imm = ntohl(wc->imm_data);
+	else if (done->with_inv)
+		done->imm = wc->invalidated_rkey;
 	return 1;
 }
 

@@ -70,8 +70,8 @@ static bool is_fixed(const struct rxfer_prepared *p)
 
 static bool can_be_one_wr(const struct rxfer_prepared *p)
 {
-	return is_fixed(p) && !p->conn->later && p->op.nlocal &&
-	       p->op.nlocal <= p->conn->attr.shape.frags &&
+	return is_fixed(p) && !p->conn->later && !(p->op.grants && p->conn->by_wr) &&
+	       p->op.nlocal && p->op.nlocal <= p->conn->attr.shape.frags &&
 	       p->op.nremote == (p->op.op != RXFER_SEND);
 }
 
@@ -145,12 +145,13 @@ static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint
 }
 
 /* The same, and where something is held back. */
-static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p, uint64_t id,
-						       unsigned int flags, uint32_t *held,
-						       uint32_t keep)
+static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p, uint32_t imm,
+						       uint64_t id, unsigned int flags,
+						       uint32_t *held, uint32_t keep)
 {
 	int rc = refresh(p);
 
+	p->op.imm = imm;
 	p->op.id = id;
 	p->op.flags = flags;
 	return rc ? rc : rxfer_post_held(p->conn, &p->op, held, keep);
@@ -167,6 +168,8 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 	io->done.own_cqe = said;
 	io->done.bytes = p->bytes;
 	io->aside = false;
+	io->front = 0;
+	io->proves = NULL;
 	io->nrange = 0;
 	io->last_seq = conn->sq.head;
 	conn->next_io = io->next;
@@ -207,6 +210,17 @@ static inline __attribute__((always_inline)) int post_wr(struct rxfer_prepared *
 	return 0;
 }
 
+/* A SEND that revoked a key of the peer's may be one that does not, the next time. */
+static inline void set_imm(struct rxfer_prepared *p, uint32_t imm, unsigned int flags)
+{
+	if (p->op.op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(&p->wr, imm);
+	else if (__builtin_expect(flags & RXFER_INVALIDATE, 0))
+		rxfer_wr_add_inv(&p->wr, imm);
+	else if (__builtin_expect(p->wr.opcode == IBV_WR_SEND_WITH_INV, 0))
+		p->wr.opcode = IBV_WR_SEND;
+}
+
 static inline bool is_ready(const struct rxfer_prepared *p, unsigned int flags)
 {
 	return p->generation == p->conn->dev->generation && !(flags & (RXFER_MORE | RXFER_ASIDE));
@@ -223,13 +237,12 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 		return post_unready(p, imm, id, flags);
 	if (__builtin_expect(room < 0, 0))
 		return rxfer_no_credits(conn);
-	if (p->op.op == RXFER_WRITE_IMM)
-		rxfer_wr_add_imm(&p->wr, imm);
+	set_imm(p, imm, flags);
 	return post_wr(p, id, flags, room + conn->need - 1);
 }
 
-int rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
-			     uint32_t *held, uint32_t keep)
+int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+			     unsigned int flags, uint32_t *held, uint32_t keep)
 {
 	struct rxfer_sq *sq = &p->conn->sq;
 	int rc;
@@ -237,7 +250,8 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int
 	if (__builtin_expect(p->conn->inflight >= p->conn->most || !is_ready(p, flags) ||
 				     *held <= keep || *held > sq->reserved,
 			     0))
-		return post_held_unready(p, id, flags, held, keep);
+		return post_held_unready(p, imm, id, flags, held, keep);
+	set_imm(p, imm, flags);
 	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
 	sq->reserved -= *held - keep;
 	*held = keep;

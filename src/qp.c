@@ -29,7 +29,7 @@ static void size_io(struct rxfer_conn *conn)
 	const struct rxfer_shape *s = &conn->attr.shape;
 	uint32_t device = device_sges(conn);
 	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
-	struct rxfer_need extra = conn->reg->need(conn->dev, s);
+	struct rxfer_need extra = conn->reg->need(s, conn->attr.revoke);
 	bool cuts = conn->reg->sge_per_wr && !conn->attr.one_message;
 	uint32_t data;
 
@@ -235,6 +235,7 @@ static void settle_need(struct rxfer_conn *conn)
 	if (conn->attr.rounds && conn->need >= conn->info.sq_depth)
 		conn->need = conn->info.sq_depth - 1;
 	conn->info.need = conn->need;
+	conn->info.later = conn->later;
 }
 
 static int account(struct rxfer_conn *conn)

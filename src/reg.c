@@ -66,6 +66,22 @@ const char *rxfer_strategy_engine(const char *strategy)
 	return reg ? reg->engine : "";
 }
 
+int rxfer_strategy_maps(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	if (!reg)
+		return -ENOENT;
+	return reg->no_map ? rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, reg->no_map) : 0;
+}
+
+bool rxfer_strategy_by_wr(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->by_wr;
+}
+
 uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
@@ -148,11 +164,10 @@ void rxfer_reg_close_nothing(struct rxfer_conn *conn)
 	(void)conn;
 }
 
-struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_dev *dev,
-					 const struct rxfer_shape *shape)
+struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_shape *shape, enum rxfer_revoke revoke)
 {
-	(void)dev;
 	(void)shape;
+	(void)revoke;
 	return (struct rxfer_need){0, 0};
 }
 

@@ -42,13 +42,14 @@ struct rxfer_need {
  * x->seg[0..x->nseg) (rxfer_reg_cut() does all but the keys) and return 0, or -errno with nothing
  * left exposed. Nothing is open in @x before.
  * @revoke:     hot. Take the keys back of which x->open are open; 0 or -errno, see rxfer_revoke().
+ * @no_map:     NULL; or why it cannot make local memory usable, to be read behind its name
+ * @by_wr:      NULL; or what it does by WRs, see there
  *
  * A key's grant is entered when it becomes valid, by rxfer_exposure_granted(); before its revoke
  * rxfer_exposure_revoking() says whether that may be, and rxfer_exposure_proven() enters that it is
  * dead. Where the device does it at a call, as it registers memory, all is in expose and revoke.
- * Where it takes WRs, expose prepares those that go out with the request (need.at_submit) and
- * revoke those for afterwards (need.later); then it is the post that grants and revokes, and a
- * completion that proves.
+ * Where it takes WRs, expose only chooses the keys, and it is a post that grants and revokes, and a
+ * completion that proves: see struct rxfer_reg_by_wr.
  */
 struct rxfer_reg_ops {
 	const char *name;
@@ -61,7 +62,7 @@ struct rxfer_reg_ops {
 	void (*mem_del)(struct rxfer_dev *dev, struct rxfer_mem *mem);
 	int (*open)(struct rxfer_conn *conn);
 	void (*close)(struct rxfer_conn *conn);
-	struct rxfer_need (*need)(const struct rxfer_dev *dev, const struct rxfer_shape *shape);
+	struct rxfer_need (*need)(const struct rxfer_shape *shape, enum rxfer_revoke revoke);
 	int (*map)(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 		   uint32_t n);
 	int (*unmap)(struct rxfer_conn *conn, struct rxfer_io *io);
@@ -72,6 +73,26 @@ struct rxfer_reg_ops {
 	int (*expose)(struct rxfer_conn *conn, struct rxfer_exposure *x,
 		      const struct rxfer_frag *frag, uint32_t n, unsigned int rights);
 	int (*revoke)(struct rxfer_conn *conn, struct rxfer_exposure *x);
+	const char *no_map;
+	const struct rxfer_reg_by_wr *by_wr;
+};
+
+/**
+ * struct rxfer_reg_by_wr - what is different where a key is granted and revoked by WRs. grant.c
+ * knows when.
+ * @grant:   hot. Write the WRs of an I/O's exposure, lazy revokes first, and return how many; at
+ * most need.at_submit. May be called again, where it did not come to a post.
+ * @granted: hot. The device took them.
+ * @revoke:  hot. Write a WR for each key that is open, and return how many; or -errno, with nothing
+ * under way.
+ * @renew:   the next exposure's keys shall be none that were used before, where that takes a call
+ */
+struct rxfer_reg_by_wr {
+	uint32_t (*grant)(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			  struct ibv_send_wr *wr);
+	void (*granted)(struct rxfer_conn *conn, struct rxfer_exposure *x);
+	int (*revoke)(struct rxfer_conn *conn, struct rxfer_exposure *x, struct ibv_send_wr *wr);
+	int (*renew)(struct rxfer_conn *conn, struct rxfer_exposure *x);
 };
 
 #define RXFER_REVOKES(mode) (1u << RXFER_REVOKE_##mode)
@@ -95,8 +116,7 @@ int rxfer_reg_mem_whole(struct rxfer_dev *dev, struct rxfer_mem *mem);
 void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem);
 int rxfer_reg_open_nothing(struct rxfer_conn *conn);
 void rxfer_reg_close_nothing(struct rxfer_conn *conn);
-struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_dev *dev,
-					 const struct rxfer_shape *shape);
+struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_shape *shape, enum rxfer_revoke revoke);
 int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io);
 
 int rxfer_reg_expose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
@@ -115,7 +135,9 @@ int rxfer_reg_cut(struct rxfer_conn *conn, struct rxfer_exposure *x, const struc
 void rxfer_exposure_granted(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i);
 int rxfer_exposure_revoking(struct rxfer_exposure *x, uint32_t i);
 void rxfer_exposure_kept(struct rxfer_exposure *x, uint32_t i);
-int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i);
+int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
+/* Likewise of what the I/O before exposed, under RXFER_REVOKE_LAZY. */
+int rxfer_exposure_was_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
 
 /* One range per fragment, under the keys of memory that is registered whole. */
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,

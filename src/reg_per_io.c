@@ -143,7 +143,7 @@ static int revoke_one(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_
 		rxfer_exposure_kept(x, i);
 		return rc;
 	}
-	return rxfer_exposure_proven(x, i);
+	return rxfer_exposure_proven(x, i, rxfer_now());
 }
 
 /* All that are open, also behind one that the device keeps. */

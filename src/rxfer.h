@@ -108,6 +108,7 @@ int rxfer_dev_gids(const char *name, struct rxfer_gid **gids, unsigned int *n);
 
 struct rxfer_dev;
 struct rxfer_conn;
+struct rxfer_exposure;
 
 /**
  * rxfer_dev_open() - open a device for one end: a protection domain and a completion channel of its
@@ -174,6 +175,33 @@ const char *rxfer_strategy_summary(unsigned int i);
 /** rxfer_strategy_engine() - which mechanism of several it runs on; "" where there is one only. */
 const char *rxfer_strategy_engine(const char *strategy);
 
+/*
+ * How a key that the peer was given for an I/O is taken from it again.
+ * @NONE:   not at all: the memory lies open all the time
+ * @SYNC:   before the I/O is complete
+ * @ASYNC:  later, when there is time for it, or its slot is to be used again
+ * @REMOTE: by the peer's reply
+ * @LAZY:   when the key is to be used again
+ * @AUTO:   sync where the peer may write, async where it may only read, none where there is no
+ * other; see rxfer_revoke_resolve()
+ */
+enum rxfer_revoke {
+	RXFER_REVOKE_NONE,
+	RXFER_REVOKE_SYNC,
+	RXFER_REVOKE_ASYNC,
+	RXFER_REVOKE_REMOTE,
+	RXFER_REVOKE_LAZY,
+	RXFER_REVOKE_AUTO,
+};
+
+/** rxfer_strategy_maps() - 0; or -EOPNOTSUPP with the reason where it makes no local memory usable,
+ * but only exposes; -ENOENT: no such strategy. */
+int rxfer_strategy_maps(const char *strategy);
+
+/** rxfer_strategy_by_wr() - are the keys that the peer is given granted and revoked by WRs, and so
+ * good on their connection alone? Else on all connections of this end. */
+bool rxfer_strategy_by_wr(const char *strategy);
+
 /** rxfer_send_messages() - how many messages one SEND I/O of @frags fragments becomes. */
 uint32_t rxfer_send_messages(const char *strategy, uint32_t frags);
 
@@ -215,7 +243,17 @@ struct rxfer_frag {
 
 /* ---- Connections ---- */
 
-enum rxfer_opcode { RXFER_READ, RXFER_WRITE, RXFER_WRITE_IMM, RXFER_SEND, RXFER_RECV };
+/* What an I/O is, or a message; and, of a WR, that it grants a key. */
+enum rxfer_opcode {
+	RXFER_READ,
+	RXFER_WRITE,
+	RXFER_WRITE_IMM,
+	RXFER_SEND,
+	RXFER_BIND,   /* a WR that grants a key; part of another I/O */
+	RXFER_REVOKE, /* see rxfer_revoke_held() */
+	RXFER_RECV,
+	RXFER_OPCODES,
+};
 
 /** rxfer_dev_can() - 0; or -EOPNOTSUPP with the reason where the device's transport has no such
  * operation (iWARP: immediate data). */
@@ -227,6 +265,7 @@ int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
  * @frags:    local pieces
  * @segments: remote pieces
  * @aligned:  each of these ends where a local piece does
+ * @exposed:  contiguous runs that the peer is let reach, besides
  */
 struct rxfer_shape {
 	enum rxfer_opcode op;
@@ -234,6 +273,7 @@ struct rxfer_shape {
 	uint32_t frags;
 	uint32_t segments;
 	bool aligned;
+	uint32_t exposed;
 };
 
 #define RXFER_TOKEN_BYTES 16
@@ -257,6 +297,7 @@ struct rxfer_shape {
  * @inline_max: WRs of up to so many bytes carry them (WRITE, SEND); granted or refused; 0: none do.
  * Memory is mapped all the same: how it is registered is the strategy's business.
  * @post_single: one ibv_post_send() for each WR, instead of one for all of an I/O
+ * @revoke:    how what it exposes is revoked; resolved, and one that the strategy can
  * @time_phases: read the clock around map and unmap: rxfer_counts.map_ns, unmap_ns
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
@@ -276,6 +317,7 @@ struct rxfer_conn_attr {
 	uint32_t sge_max;
 	uint32_t inline_max;
 	bool post_single;
+	enum rxfer_revoke revoke;
 	bool time_phases;
 	struct rxfer_shape shape;
 	const struct rxfer_sig_ops *sig;
@@ -289,26 +331,28 @@ struct rxfer_conn_attr {
 
 /* struct rxfer_conn_info - what became of it. */
 struct rxfer_conn_info {
-	uint32_t need;	    /* N: credits of one I/O, its worst case */
+	uint32_t need;	    /* N: credits of one I/O, its worst case, */
+	uint32_t later;	    /* of which so many for the revoke that follows its request */
 	uint32_t sq_wanted; /* the default, whatever the device takes */
 	uint32_t sq_depth;  /* what is counted against */
 	uint32_t sqe_max;   /* what the device granted */
 	uint32_t sq_peak;   /* most SQEs posted at once */
 	uint32_t sge_per_wr;
-	uint32_t rd_atomic; /* READs in flight, as the QP has them */
-	int sl;		    /* service level, as the QP has it; -1: its driver does not say */
+	uint32_t rd_atomic;	/* READs in flight, as the QP has them */
+	int sl;			/* service level, as the QP has it; -1: its driver does not say */
+	uint32_t key_reuse_min; /* fewest exposures from a key's use to its next; 0: none had one */
 	uint64_t forced_signals;
 };
 
 /* struct rxfer_counts - counted where they happen. */
 struct rxfer_counts {
-	uint64_t sqe;		   /* WRs posted */
-	uint64_t sqe_op[4];	   /* of these, by enum rxfer_opcode; notes are SENDs */
-	uint64_t cqe;		   /* SQ completions polled */
-	uint64_t posts;		   /* ibv_post_send() calls that posted the WRs */
-	uint64_t recv_cqe;	   /* RQ completions polled */
-	uint64_t copied_bytes;	   /* linearised */
-	uint64_t map_ns, unmap_ns; /* with time_phases */
+	uint64_t sqe;			/* WRs posted */
+	uint64_t sqe_op[RXFER_OPCODES]; /* of these; notes are SENDs */
+	uint64_t cqe;			/* SQ completions polled */
+	uint64_t posts;			/* ibv_post_send() calls that posted the WRs */
+	uint64_t recv_cqe;		/* RQ completions polled */
+	uint64_t copied_bytes;		/* linearised */
+	uint64_t map_ns, unmap_ns;	/* with time_phases */
 	uint64_t aside_sqe, aside_cqe,
 		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */
 };
@@ -367,6 +411,7 @@ enum rxfer_flags {
 	RXFER_ASIDE = 2,       /* no measured work: counted apart, in RXFER_FIXED memory only */
 	RXFER_MORE = 4,	       /* hold it back: more follows, for one post of all; not with ASIDE */
 	RXFER_PART = 8,	       /* more of the same I/O of the upper layer follows, now or later */
+	RXFER_INVALIDATE = 16, /* of a SEND: it revokes @imm, a key that the peer granted */
 };
 
 /**
@@ -396,6 +441,9 @@ int rxfer_post_send(struct rxfer_conn *conn, const struct rxfer_frag *local, uin
  * struct rxfer_op - one I/O, as the posts above take it.
  * @local:   @nlocal fragments, of which the first @fixed are in RXFER_FIXED memory: those the
  * strategy has no part in
+ * @imm:     immediate data, or the key of RXFER_INVALIDATE
+ * @grants:  what rxfer_expose() was called for: keys that WRs grant are granted by the same post,
+ * before all else of it; NULL: nothing. Not with RXFER_MORE
  * @epoch:   a word that it shares with others that are parts of one I/O of the upper layer, 0 at
  * first, so that the signalling rules count them as one; NULL: with none
  */
@@ -408,6 +456,7 @@ struct rxfer_op {
 	uint32_t imm;
 	uint64_t id;
 	unsigned int flags;
+	struct rxfer_exposure *grants;
 	uint64_t *epoch;
 };
 
@@ -435,13 +484,13 @@ struct rxfer_prepared;
  * connection. To be posted again it must be done; one and the same may not be in flight twice.
  * rxfer_post_prepared(), rxfer_post_prepared_held() - do what rxfer_post() and rxfer_post_held()
  * do, with less work where that is possible. @op's id, imm and flags are not looked at: they are
- * given at each post. The second one has no immediate data.
+ * given at each post.
  */
 int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags);
-int rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
-			     uint32_t *held, uint32_t keep);
+int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+			     unsigned int flags, uint32_t *held, uint32_t keep);
 
 /**
  * rxfer_flush() - post what RXFER_MORE has held back. A post without it does so too, and goes last;
@@ -475,13 +524,13 @@ int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote);
  * struct rxfer_done - one I/O whose memory belongs to the owner again, or one message received.
  * @own_cqe: its last WR had a completion of its own (else a later one proved it)
  * @bytes:   moved, or received
- * @with_imm, @imm: a message that brought immediate data
+ * @with_imm, @with_inv, @imm: a message that brought immediate data; one that revoked this key
  */
 struct rxfer_done {
 	uint64_t id;
 	enum rxfer_opcode op;
 	bool own_cqe;
-	bool with_imm;
+	bool with_imm, with_inv;
 	uint32_t imm;
 	uint64_t bytes;
 };

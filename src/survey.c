@@ -32,8 +32,21 @@ static int map_one(struct rxfer_conn *conn, void *page, uint32_t len)
 	return rc;
 }
 
+/* The same of what lets the peer in only. */
+static int expose_one(struct rxfer_conn *conn)
+{
+	struct rxfer_exposure *x;
+	int rc = rxfer_exposure_new(conn, 1, &x);
+
+	if (!rc)
+		rxfer_exposure_free(conn, x);
+	return rc;
+}
+
 static int use_page(struct rxfer_dev *dev, void *page, uint32_t len)
 {
+	unsigned int rights = dev->reg->no_map ? RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE
+					       : RXFER_LOCAL;
 	struct rxfer_conn *conn = calloc(1, sizeof(*conn));
 	struct rxfer_mem *mem;
 	int rc;
@@ -43,10 +56,10 @@ static int use_page(struct rxfer_dev *dev, void *page, uint32_t len)
 	conn->dev = dev;
 	conn->reg = dev->reg;
 	conn->nio = 1;
-	conn->attr.shape = (struct rxfer_shape){RXFER_WRITE, len, 1, 1};
-	rc = rxfer_mem_add(dev, page, len, RXFER_LOCAL, &mem);
+	conn->attr.shape = (struct rxfer_shape){RXFER_WRITE, len, 1, 1, .exposed = 1};
+	rc = rxfer_mem_add(dev, page, len, rights, &mem);
 	if (!rc) {
-		rc = map_one(conn, page, len);
+		rc = dev->reg->no_map ? expose_one(conn) : map_one(conn, page, len);
 		rxfer_mem_del(mem);
 	}
 	free(conn);

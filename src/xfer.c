@@ -45,11 +45,12 @@ static inline uint32_t ranges(const struct rxfer_io *io)
 static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
 {
 	const struct rxfer_seg *range = io->first;
+	struct ibv_send_wr *wr = io->wr + io->front;
 
-	start_wr(io->wr, io->sge, io->done.op, remote->addr, remote->key);
+	start_wr(wr, io->sge, io->done.op, remote->addr, remote->key);
 	*io->sge = (struct ibv_sge){range->addr, range->len, range->key};
-	io->wr->num_sge = 1;
-	end_chain(io, io->wr, range->len);
+	wr->num_sge = 1;
+	end_chain(io, wr, range->len);
 }
 
 /* An I/O's ranges into one segment (or none, a SEND): a new WR begins where SGEs are used up, and
@@ -59,7 +60,7 @@ static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
 {
 	const struct rxfer_seg none = {.len = UINT32_MAX}, *into = remote ? remote : &none;
 	const struct rxfer_seg *range = io->first, *end = range + ranges(io);
-	struct ibv_send_wr *wr = io->wr - 1;
+	struct ibv_send_wr *wr = io->wr + io->front - 1;
 	struct ibv_sge *sge = io->sge;
 	uint32_t sge_left = 0;
 	uint64_t bytes = 0;
@@ -84,7 +85,7 @@ static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
 static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 		      const struct rxfer_seg *remote, uint32_t nremote)
 {
-	struct ibv_send_wr *wr = io->wr - 1;
+	struct ibv_send_wr *wr = io->wr + io->front - 1;
 	struct ibv_sge *sge = io->sge;
 	struct rxfer_piece piece;
 	struct rxfer_cut cut;
@@ -141,15 +142,30 @@ static struct rxfer_io *held_io(struct rxfer_io *first, uint32_t i)
 	return first;
 }
 
-/* @n more of its WRs were posted; fewer where it is negative, as unsigned numbers have it. */
-static inline void count(struct rxfer_conn *conn, const struct rxfer_io *io, uint64_t n)
+/* Its first @n WRs are about keys. */
+static void count_keys(struct rxfer_conn *conn, const struct rxfer_io *io, uint32_t n, uint64_t one)
 {
+	for (uint32_t i = 0; i < n; i++) {
+		bool bind = io->wr[i].opcode == IBV_WR_BIND_MW;
+
+		conn->counts.sqe_op[bind ? RXFER_BIND : RXFER_REVOKE] += one;
+	}
+}
+
+/* Its first @n WRs were posted. @one: 1; or -1, as unsigned numbers have it: they were not. */
+static inline void count(struct rxfer_conn *conn, const struct rxfer_io *io, uint32_t n,
+			 uint64_t one)
+{
+	uint32_t keys = io->front < n ? io->front : n;
+
 	if (io->aside) {
-		conn->counts.aside_sqe += n;
+		conn->counts.aside_sqe += n * one;
 		return;
 	}
-	conn->counts.sqe += n;
-	conn->counts.sqe_op[io->done.op] += n;
+	conn->counts.sqe += n * one;
+	conn->counts.sqe_op[io->done.op] += (n - keys) * one;
+	if (__builtin_expect(keys, 0))
+		count_keys(conn, io, keys, one);
 }
 
 /* The device took the first @taken WRs of an I/O: what the others changed is as it was. */
@@ -158,7 +174,8 @@ static void undo(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t taken)
 	for (uint32_t i = 0; i < io->nwr; i++)
 		io->said[i] = io->wr[i].send_flags & IBV_SEND_SIGNALED;
 	rxfer_sig_rollback(&conn->sig, io->sig, io->said, taken, io->nwr);
-	count(conn, io, (uint64_t)taken - io->nwr);
+	count(conn, io, io->nwr, UINT64_MAX);
+	count(conn, io, taken, 1);
 }
 
 /*
@@ -233,7 +250,7 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 				      last && !(flags & RXFER_PART), last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
-		if (!read && __builtin_expect(bytes <= conn->inline_max, 0))
+		if (!read && __builtin_expect(bytes <= conn->inline_max, 0) && i >= io->front)
 			wr->send_flags |= IBV_SEND_INLINE;
 		if (flags & RXFER_ASIDE) {
 			wr->wr_id |= WR_ASIDE;
@@ -295,11 +312,24 @@ static int submit(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, un
 	conn->next_io = io->next;
 	conn->inflight++;
 	sign(conn, io, seq, flags);
-	count(conn, io, io->nwr);
+	count(conn, io, io->nwr, 1);
 	hold(conn, io);
 	if (flags & RXFER_MORE)
 		return 0;
 	return post_held(conn, aside ? &conn->counts.aside_posts : &conn->counts.posts);
+}
+
+int rxfer_submit(struct rxfer_conn *conn, struct rxfer_io *io, unsigned int flags, uint32_t *held,
+		 uint32_t keep)
+{
+	uint32_t seq;
+
+	if (rxfer_sq_commit(&conn->sq, *held, io->nwr, keep, &seq)) {
+		rxfer_io_unmap(conn, io);
+		return account_broken(conn, io->nwr);
+	}
+	*held = keep;
+	return submit(conn, io, seq, flags);
 }
 
 /* The last WR held back turns out to end a post: what keeps the queue alive is asked of it now. */
@@ -419,6 +449,10 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	io->done.op = op->op;
 	io->aside = op->flags & RXFER_ASIDE;
 	io->epoch = op->epoch ? op->epoch : &io->sig_epoch;
+	io->front = 0;
+	io->proves = NULL;
+	if (__builtin_expect(op->grants && conn->by_wr, 0))
+		rxfer_keys_build(conn, io, op->grants);
 	if (op->op == RXFER_SEND && conn->staging && n > conn->sge_max) {
 		linearise(conn, io, local, n);
 		local = &io->staging;
@@ -434,12 +468,14 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 				  rxfer_count(conn->need, "WR").s);
 	}
 	build(conn, io, op->remote, op->nremote);
-	if (io->nwr == 0) {
+	if (io->nwr == io->front) {
 		rxfer_io_unmap(conn, io);
 		return rxfer_fail(EINVAL, "an I/O of no bytes");
 	}
 	if (op->op == RXFER_WRITE_IMM)
 		rxfer_wr_add_imm(&io->wr[io->nwr - 1], op->imm);
+	else if (op->flags & RXFER_INVALIDATE)
+		rxfer_wr_add_inv(&io->wr[io->nwr - 1], op->imm);
 	return 0;
 }
 
@@ -451,25 +487,27 @@ int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t
 		    uint32_t keep)
 {
 	struct rxfer_io *io = conn->next_io;
-	uint32_t seq;
 	int rc;
 
 	if (__builtin_expect(conn->broken || conn->inflight >= conn->nio, 0))
 		return rxfer_no_io(conn);
 	if ((op->flags & RXFER_ASIDE) && (conn->held || op->flags & RXFER_MORE))
 		return rxfer_fail(EINVAL, "an I/O that is counted aside joins no others in a post");
+	if (op->grants && op->flags & RXFER_MORE)
+		return rxfer_fail(EINVAL, "an I/O that grants keys is not held back");
 	if (op->nlocal == 0 || op->nlocal > conn->attr.shape.frags || op->fixed > op->nlocal ||
 	    op->nremote > conn->attr.shape.segments)
 		return misfit(conn, op);
 	rc = make(conn, io, op);
 	if (rc)
 		return rc;
-	if (rxfer_sq_commit(&conn->sq, *held, io->nwr, keep, &seq)) {
-		rxfer_io_unmap(conn, io);
-		return account_broken(conn, io->nwr);
-	}
-	*held = keep;
-	return submit(conn, io, seq, op->flags);
+	if (__builtin_expect(!io->front, 1))
+		return rxfer_submit(conn, io, op->flags, held, keep);
+	rxfer_keys_granting(conn, op->grants);
+	rc = rxfer_submit(conn, io, op->flags, held, keep);
+	if (!rc)
+		rxfer_keys_granted(conn, op->grants);
+	return rc;
 }
 
 struct rxfer_sq *rxfer_conn_sq(struct rxfer_conn *conn)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Keys that work requests grant and revoke: when they become valid, and when they are dead.
+ *
+ * Registering memory by a call has one moment for each of both. By WRs there are several.
+ *rxfer_expose() chooses the keys, so that they can be written into the request. The post of the
+ *request carries the WRs that make them valid in front of it, in one chain: the queue is ordered,
+ *so whoever receives the request can use them. A LOCAL_INV is posted after the reply, or goes in
+ *front of the next request (RXFER_REVOKE_LAZY), or there is none, as the peer's reply did it
+ * (RXFER_REVOKE_REMOTE).
+ *
+ *	expose        post                      reply        post          completion
+ *	  │ keys       │ BIND_MW.. SEND           │       LOCAL_INV..          │
+ *	  └────────────┴──────────────────────────┴────────────┴───────────────┘
+ *	               └── counts as open ─────────────────────────────────────┘
+ *
+ * What counts as open does so from the post, though the device looks at it later, and until the
+ * completion, though the device was done earlier: never less than the truth. The completion of a
+ * later WR proves a silent LOCAL_INV as well as its own would.
+ *
+ * Until it is posted nothing has happened: an exposure that was chosen keys for and not posted is
+ * chosen the same ones again. Were they counted forward, the window's key in the device and ours
+ * would differ for good. (Lustre's o2iblnd had that: LU-16349.)
+ *
+ * A key is revoked once. A device may take a second revoke for an error that ends the connection,
+ * and there is one whose kernel it brings down (rxe, Linux 6.1 to 7.3), so each is asked of the
+ *ledger before its WR is made; a peer that revokes what is not granted ends the connection, and
+ *nothing is sent after it.
+ */
+#include <errno.h>
+#include "reg.h"
+
+/* ---- Granting ---- */
+
+static void chain(struct ibv_send_wr *wr, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		wr[i].next = &wr[i + 1];
+}
+
+void rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x)
+{
+	io->front = conn->by_wr->grant(conn, x, io->wr);
+	io->proves = x->nwas ? x : NULL;
+	chain(io->wr, io->front);
+}
+
+/* What was open before is being revoked by the same post. */
+void rxfer_keys_granting(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	for (uint32_t i = 0; i < x->nwas; i++)
+		rxfer_grant_revoking(&x->was[i], x->was[i].key); /* those that are open */
+	for (uint32_t i = 0; i < x->nseg; i++)
+		rxfer_exposure_granted(conn, x, i);
+}
+
+void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	conn->exposed_ios++;
+	conn->by_wr->granted(conn, x);
+}
+
+/* ---- Revoking ---- */
+
+int rxfer_keys_dead(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	uint64_t now = rxfer_now();
+	int rc = 0;
+
+	(void)conn;
+	for (; !rc && x->nwas; x->nwas--)
+		if (x->was[x->nwas - 1].state == RXFER_GRANT_REVOKING)
+			rc = rxfer_exposure_was_proven(x, x->nwas - 1, now);
+	for (uint32_t i = 0; !rc && i < x->nseg; i++)
+		if (x->grant[i].state == RXFER_GRANT_REVOKING)
+			rc = rxfer_exposure_proven(x, i, now);
+	return rc;
+}
+
+static int post_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		       const struct rxfer_revoking *how)
+{
+	struct rxfer_io *io = conn->next_io;
+	int n;
+
+	if (conn->broken || conn->inflight >= conn->nio)
+		return rxfer_no_io(conn);
+	n = conn->by_wr->revoke(conn, x, io->wr);
+	if (n < 0)
+		return n;
+	io->done.id = how->id;
+	io->done.op = RXFER_REVOKE;
+	io->done.bytes = 0;
+	io->aside = false;
+	io->epoch = how->epoch ? how->epoch : &io->sig_epoch;
+	io->nrange = 0;
+	io->front = io->nwr = (uint32_t)n;
+	io->proves = x;
+	chain(io->wr, io->nwr - 1);
+	io->wr[io->nwr - 1].next = NULL;
+	return rxfer_submit(conn, io, how->flags, how->held, 0);
+}
+
+int rxfer_revoke_held(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		      const struct rxfer_revoking *how)
+{
+	uint64_t begin;
+	int rc;
+
+	if (!conn->by_wr || !x->open) {
+		rc = rxfer_revoke(conn, x);
+		return rc ? rc : RXFER_REVOKED;
+	}
+	if (!conn->attr.time_phases)
+		return post_revoke(conn, x, how);
+	begin = rxfer_now();
+	rc = post_revoke(conn, x, how);
+	conn->counts.unmap_ns += rxfer_now() - begin;
+	return rc;
+}
+
+int rxfer_peer_revoked(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t key)
+{
+	for (uint32_t i = 0; i < x->nseg; i++)
+		if (x->seg[i].key == key && x->grant[i].state == RXFER_GRANT_OPEN)
+			return rxfer_exposure_proven(x, i, conn->fetched);
+	return rxfer_conn_break(
+		conn, EPROTO,
+		"the peer revoked key %#x, which is not one that its request granted: nothing more is sent on this connection",
+		key);
+}
+
+int rxfer_exposure_renew(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	return conn->by_wr ? conn->by_wr->renew(conn, x) : 0;
+}
