@@ -26,7 +26,7 @@ static void a_pd_under_regions(void **state)
 	(void)state;
 	ends_open(&e, NULL, NULL);
 	assert_int_equal(ibv_dealloc_pd(e.a.pd), EBUSY);
-	ends_violated("2 regions or QPs");
+	ends_violated("2 regions, windows or QPs");
 	ends_close(&e, 1);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Devices, contexts, protection domains.
  *
- * Most of verbs.h is inline and calls through the context: poll_cq, req_notify_cq, post_send and
- * post_recv through its ops, query_port through the struct verbs_context around it, which is looked
- * for only where abi_compat carries the mark of the extended interface.
+ * Most of verbs.h is inline and calls through the context: poll_cq, req_notify_cq, post_send,
+ * post_recv, alloc_mw and dealloc_mw through its ops, query_port through the struct verbs_context
+ * around it, which is looked for only where abi_compat carries the mark of the extended interface.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -75,6 +75,8 @@ static void make_context(struct fake_context *c, const struct fake_device *confi
 	c->verbs.context.ops.req_notify_cq = fake_req_notify_cq;
 	c->verbs.context.ops.post_send = fake_post_send;
 	c->verbs.context.ops.post_recv = fake_post_recv;
+	c->verbs.context.ops.alloc_mw = fake_alloc_mw;
+	c->verbs.context.ops.dealloc_mw = fake_dealloc_mw;
 }
 
 void fake_contexts_make(void)
@@ -223,6 +225,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_cq = (int)d->max_cq;
 	attr->max_cqe = (int)d->max_cqe;
 	attr->max_mr = (int)d->max_mr;
+	attr->max_mw = (int)fake_mw_limit(d);
+	if (attr->max_mw)
+		attr->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_pd = 65536;
 	attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = (int)d->max_rd_atomic;
 	attr->phys_port_cnt = 1;
@@ -262,7 +267,8 @@ int ibv_dealloc_pd(struct ibv_pd *verbs)
 
 	fake_lock();
 	if (pd->users) {
-		fake_violate("ibv_dealloc_pd: %u regions or QPs are still on it", pd->users);
+		fake_violate("ibv_dealloc_pd: %u regions, windows or QPs are still on it",
+			     pd->users);
 		err = EBUSY;
 	} else {
 		fake_object_del(&pd->object);

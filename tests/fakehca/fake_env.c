@@ -41,15 +41,16 @@ static const struct {
 	DEVICE(mtu, UINT),	     DEVICE(max_qp, UINT),	    DEVICE(max_qp_wr, UINT),
 	DEVICE(max_cqe, UINT),	     DEVICE(max_sge, UINT),	    DEVICE(max_sge_rd, UINT),
 	DEVICE(max_rd_atomic, UINT), DEVICE(max_mr, UINT),	    DEVICE(max_msg_size, UINT),
+	DEVICE(max_mw, UINT),	     DEVICE(inv_flag_wrong, BOOL),  SETTING(fail_bind, UINT),
 	DEVICE(max_inline, UINT),    DEVICE(sq_room, UINT),	    DEVICE(vendor_id, UINT),
 	FAULT(fail_post_send),	     FAULT(fail_post_recv),	    FAULT(fail_reg_mr),
 	FAULT(fail_create_qp),	     FAULT(fail_create_cq),	    FAULT(fail_poll),
 	FAULT(fail_accept),	     FAULT(fail_resolve),	    FAULT(fail_wr),
-	FAULT(fail_dereg_mr),	     FAULT(fail_modify_qp),	    FAULT(fail_establish),
-	DEVICE(infiniband, BOOL),    DEVICE(sl_told, UINT),	    DEVICE(max_cq, UINT),
-	DEVICE(closed, UINT),	     SETTING(event, UINT),	    SETTING(event_at, UINT),
-	SETTING(stuck_reg_mr, UINT), SETTING(sq_real, UINT),	    SETTING(clock_read_ns, UINT),
-	SETTING(poll_every, UINT),
+	FAULT(fail_dereg_mr),	     FAULT(fail_alloc_mw),	    FAULT(fail_dealloc_mw),
+	FAULT(fail_modify_qp),	     FAULT(fail_establish),	    DEVICE(infiniband, BOOL),
+	DEVICE(sl_told, UINT),	     DEVICE(max_cq, UINT),	    DEVICE(closed, UINT),
+	SETTING(event, UINT),	     SETTING(event_at, UINT),	    SETTING(stuck_reg_mr, UINT),
+	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)
@@ -104,6 +105,7 @@ static void write_stats(const char *path)
 	LINE(posts), LINE(sqes), LINE(recvs), LINE(sq_cqes), LINE(rq_cqes), LINE(lost_cqes);
 	LINE(polls), LINE(empty), LINE(reg_mr), LINE(dereg_mr), LINE(bytes_read);
 	LINE(bytes_written), LINE(bytes_sent), LINE(rnr_waits), LINE(steps);
+	LINE(alloc_mw), LINE(dealloc_mw), LINE(binds), LINE(invalidates);
 #undef LINE
 	fclose(f);
 }

@@ -29,9 +29,20 @@ static struct fake_cqe blank(struct fake_qp *qp, uint64_t seq, uint64_t wr_id,
 
 static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 {
-	if (op == IBV_WR_RDMA_READ)
+	switch (op) {
+	case IBV_WR_RDMA_READ:
 		return IBV_WC_RDMA_READ;
-	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return IBV_WC_SEND;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	default:
+		return IBV_WC_RDMA_WRITE;
+	}
 }
 
 static void write_sq_cqe(struct fake_qp *qp, uint64_t seq, enum ibv_wc_status status)
@@ -54,7 +65,7 @@ static void complete_sqe(struct fake_qp *qp, enum ibv_wc_status status)
 {
 	struct fake_sqe *sqe = fake_sqe(qp, qp->done);
 
-	fake_mr_use(sqe->rkey, true, -1);
+	fake_sqe_let_go(sqe);
 	qp->done++;
 	if (!sqe->told && (!sqe->silent || status != IBV_WC_SUCCESS))
 		write_sq_cqe(qp, qp->done - 1, status);
@@ -193,6 +204,21 @@ static bool waits_for_time(const struct fake_qp *qp)
 	       qp->rq_done != qp->rq_next;
 }
 
+/* A WR that nobody but this device has to do with. */
+static bool is_local(const struct fake_sqe *sqe)
+{
+	return sqe->opcode == IBV_WR_BIND_MW || sqe->opcode == IBV_WR_LOCAL_INV;
+}
+
+static void execute_local(struct fake_qp *qp, struct fake_sqe *sqe)
+{
+	sqe->status = fake_mw_execute(qp, sqe);
+	if (sqe->status == IBV_WC_SUCCESS)
+		fake_acknowledge(sqe);
+	else
+		sqe->state = FAKE_FAILED;
+}
+
 static void issue(struct fake_qp *qp)
 {
 	struct fake_sqe *sqe = fake_sqe(qp, qp->issue);
@@ -205,6 +231,8 @@ static void issue(struct fake_qp *qp)
 		sqe->state = FAKE_READING;
 		sqe->due = fake.step + fake.config.read_lag;
 		qp->reads++;
+	} else if (is_local(sqe)) {
+		execute_local(qp, sqe);
 	} else {
 		fake_move_out(qp, sqe);
 	}

@@ -16,6 +16,7 @@
 enum fake_kind {
 	FAKE_PD,
 	FAKE_MR,
+	FAKE_MW,
 	FAKE_CQ,
 	FAKE_QP,
 	FAKE_COMP_CHANNEL,
@@ -44,15 +45,35 @@ struct fake_context {
 struct fake_pd {
 	struct ibv_pd verbs; /* first, here and below: the API's pointer is ours */
 	struct fake_object object;
-	unsigned int users; /* regions and QPs */
+	unsigned int users; /* regions, windows and QPs */
 };
 
-/* @users: WRs that name it and are not proven done. */
+/* @users: WRs that name it and are not proven done. @bound: windows. */
 struct fake_mr {
 	struct ibv_mr verbs;
 	struct fake_object object;
 	unsigned int access;
-	uint32_t users;
+	uint32_t users, bound;
+};
+
+/*
+ * struct fake_mw - @rkey: its key now; verbs.rkey is what its user believes. @qp, @mr: that it is
+ * bound to, NULL: it is free. @was_bound: once at least.
+ */
+struct fake_mw {
+	struct ibv_mw verbs;
+	struct fake_object object;
+	uint32_t rkey;
+	struct fake_qp *qp;
+	struct fake_mr *mr;
+	uint64_t addr, len;
+	unsigned int access;
+	bool was_bound;
+};
+
+struct fake_mw_slot {
+	struct fake_mw *mw;
+	uint32_t next_key;
 };
 
 /* struct fake_cqe - @seq: of the SQE or RQE that it proves. @order: of writing. */
@@ -95,6 +116,13 @@ enum fake_wr_state {
 	FAKE_FAILED,
 };
 
+/* struct fake_bind - what a BIND says; of a WR that revokes, @key alone. @lkey: of the region. */
+struct fake_bind {
+	uint32_t key, new_key, lkey;
+	uint64_t addr, len;
+	unsigned int access;
+};
+
 /*
  * struct fake_sqe - @moved: bytes that went; @due: the step at which something may happen next;
  * @hash: of the source as it left; @peer_fails: an error that takes the peer's QP along; @told: its
@@ -105,6 +133,7 @@ struct fake_sqe {
 	struct ibv_sge *sge;
 	uint8_t *inline_data;
 	uint32_t nsge, rkey;
+	struct fake_bind bind;
 	__be32 imm;
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
@@ -225,6 +254,10 @@ struct fake_state {
 	uint32_t *mr_free;
 	uint32_t mr_slots, mr_nfree;
 
+	struct fake_mw_slot *mw;
+	uint32_t *mw_free;
+	uint32_t mw_slots, mw_nfree;
+
 	uint64_t step, now, random, cqe_order, next_qp;
 	uint32_t qp_numbers;
 	uint16_t ports;
@@ -285,6 +318,26 @@ void fake_mr_forget_slots(void);
 bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		    unsigned int access);
 void fake_mr_use(uint32_t key, bool remote, int32_t change);
+struct fake_mr *fake_mr_find(uint32_t key, bool remote);
+
+/* fake_mw.c */
+void fake_mw_forget_slots(void);
+struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int fake_dealloc_mw(struct ibv_mw *mw);
+uint32_t fake_mw_limit(const struct fake_device *device);
+/* @qp is destroyed: what was bound to it is free. */
+void fake_mw_forget_qp(const struct fake_qp *qp);
+/* A WR that binds or revokes: what is wrong with it for a driver, and what it keeps of it. */
+int fake_mw_check_post(const struct fake_qp *qp, const struct ibv_send_wr *wr);
+void fake_mw_queue(struct fake_sqe *sqe, const struct ibv_send_wr *wr);
+/* BIND_MW and LOCAL_INV, at once. */
+enum ibv_wc_status fake_mw_execute(struct fake_qp *qp, const struct fake_sqe *sqe);
+/* Revoke @key, which must be bound to @qp. */
+bool fake_mw_revoke(const struct fake_qp *qp, uint32_t key);
+bool fake_is_window(uint32_t key);
+/* Is [addr, addr + len) open to the peer of @qp, for all of @access, by a window's @key? */
+bool fake_mw_allows(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
+		    unsigned int access);
 
 /* fake_cq.c */
 void fake_cq_write(struct fake_cq *cq, bool sq, const struct fake_cqe *cqe);
@@ -300,6 +353,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 void fake_qp_cut_off(struct fake_qp *qp);
+void fake_sqe_let_go(struct fake_sqe *sqe); /* the regions that it names by other than its SGEs */
 
 static inline bool fake_qp_reachable(const struct fake_qp *qp)
 {
@@ -324,6 +378,8 @@ void fake_qp_complete(struct fake_qp *qp);
 /* Move one piece of a READ's answer, or of a WRITE or SEND. Sets the SQE's state when it ends. */
 void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe);
 void fake_move_out(struct fake_qp *qp, struct fake_sqe *sqe);
+/* All of it is done, but for its completion. */
+void fake_acknowledge(struct fake_sqe *sqe);
 /* The source's bytes, as a number. */
 uint64_t fake_hash_source(const struct fake_qp *qp, const struct fake_sqe *sqe);
 

@@ -119,12 +119,23 @@ uint64_t fake_hash_source(const struct fake_qp *qp, const struct fake_sqe *sqe)
 
 /* All of it has arrived. Were it sent again, the peer would answer without a look at its memory, so
  * a region there is in use no more; what is behind a WRITE tells its owner so (a READ was read). */
-static void acknowledge(struct fake_sqe *sqe)
+void fake_acknowledge(struct fake_sqe *sqe)
 {
-	fake_mr_use(sqe->rkey, true, -1);
-	sqe->rkey = 0;
+	fake_sqe_let_go(sqe);
 	sqe->state = FAKE_ACKED;
 	sqe->due = fake.step + fake.config.sq_delay;
+}
+
+/* Does the peer at @qp's end of a connection get at [addr, addr + len) by @key? */
+static bool opens(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
+		  unsigned int access)
+{
+	if (!(qp->access & access))
+		return fake_refuse(0, "QP %u grants %#x, not %#x", qp->verbs.qp_num, qp->access,
+				   access);
+	if (fake_is_window(key))
+		return fake_mw_allows(qp, key, addr, len, access);
+	return fake_mr_allows(key, true, qp->verbs.pd, addr, len, access);
 }
 
 /* ---- READ ---- */
@@ -142,9 +153,7 @@ void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe)
 		return;
 	}
 	qp->peer->mute = false;
-	if (len && (!(qp->peer->access & IBV_ACCESS_REMOTE_READ) ||
-		    !fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, from, len,
-				    IBV_ACCESS_REMOTE_READ))) {
+	if (len && !opens(qp->peer, sqe->rkey, from, len, IBV_ACCESS_REMOTE_READ)) {
 		fail(sqe, IBV_WC_REM_ACCESS_ERR, true);
 		return;
 	}
@@ -156,14 +165,15 @@ void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe)
 	sqe->moved += len;
 	fake.stats.bytes_read += len;
 	if (sqe->moved == sqe->len)
-		acknowledge(sqe);
+		fake_acknowledge(sqe);
 }
 
 /* ---- WRITE and SEND ---- */
 
 static bool is_send(const struct fake_sqe *sqe)
 {
-	return sqe->opcode == IBV_WR_SEND || sqe->opcode == IBV_WR_SEND_WITH_IMM;
+	return sqe->opcode == IBV_WR_SEND || sqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       sqe->opcode == IBV_WR_SEND_WITH_INV;
 }
 
 /* A SEND takes a RECV with its first piece, a WRITE with immediate with its last. */
@@ -191,16 +201,28 @@ static void no_recv(struct fake_qp *qp, struct fake_sqe *sqe)
 	fake.stats.rnr_waits++;
 }
 
+/* What the message carries besides its bytes. */
+static void fill_extra(const struct fake_qp *peer, struct ibv_wc *wc, const struct fake_sqe *sqe)
+{
+	wc->wc_flags = 0;
+	wc->imm_data = 0;
+	if (sqe->opcode == IBV_WR_SEND_WITH_INV) {
+		wc->wc_flags = peer->context->config->inv_flag_wrong ? IBV_WC_IP_CSUM_OK
+								     : IBV_WC_WITH_INV;
+		wc->invalidated_rkey = sqe->bind.key;
+	} else if (sqe->opcode != IBV_WR_SEND) {
+		wc->wc_flags = IBV_WC_WITH_IMM;
+		wc->imm_data = sqe->imm;
+	}
+}
+
 /* The peer's RECV @rqe ends in @status. */
 static void end_recv(struct fake_qp *peer, struct fake_rqe *rqe, const struct fake_sqe *sqe,
 		     enum ibv_wc_status status)
 {
-	bool send = is_send(sqe), imm = sqe->opcode != IBV_WR_SEND;
-
 	rqe->wc.status = status;
-	rqe->wc.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
-	rqe->wc.wc_flags = imm ? IBV_WC_WITH_IMM : 0;
-	rqe->wc.imm_data = imm ? sqe->imm : 0;
+	rqe->wc.opcode = is_send(sqe) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+	fill_extra(peer, &rqe->wc, sqe);
 	rqe->wc.byte_len = (uint32_t)sqe->len;
 	rqe->solicited = sqe->flags & IBV_SEND_SOLICITED;
 	rqe->due = fake.step + fake.config.rq_delay;
@@ -232,6 +254,18 @@ static bool deliver_send(struct fake_qp *qp, struct fake_sqe *sqe, uint8_t *buf,
 	return true;
 }
 
+/* The message is there; what it revokes is revoked before anybody hears of it. */
+static bool revoke(struct fake_qp *qp, struct fake_sqe *sqe)
+{
+	struct fake_qp *peer = qp->peer;
+
+	if (sqe->opcode != IBV_WR_SEND_WITH_INV || fake_mw_revoke(peer, sqe->bind.key))
+		return true;
+	end_recv(peer, fake_rqe(peer, peer->rq_next), sqe, IBV_WC_REM_INV_REQ_ERR);
+	fail(sqe, IBV_WC_REM_OP_ERR, true);
+	return false;
+}
+
 static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, const uint8_t *buf,
 			  uint64_t len)
 {
@@ -239,9 +273,7 @@ static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, const uint8_
 
 	if (len == 0)
 		return true; /* nobody looks at the key of nothing */
-	if (!(qp->peer->access & IBV_ACCESS_REMOTE_WRITE) ||
-	    !fake_mr_allows(sqe->rkey, true, qp->peer->verbs.pd, to, len,
-			    IBV_ACCESS_REMOTE_WRITE)) {
+	if (!opens(qp->peer, sqe->rkey, to, len, IBV_ACCESS_REMOTE_WRITE)) {
 		fail(sqe, IBV_WC_REM_ACCESS_ERR, true);
 		return false;
 	}
@@ -277,9 +309,9 @@ void fake_move_out(struct fake_qp *qp, struct fake_sqe *sqe)
 	sqe->hashed = !(sqe->flags & IBV_SEND_INLINE);
 	sqe->moved += len;
 	qp->peer->mute = false;
-	if (sqe->moved != sqe->len)
+	if (sqe->moved != sqe->len || !revoke(qp, sqe))
 		return;
 	if (sqe->opcode != IBV_WR_RDMA_WRITE)
 		end_recv(qp->peer, fake_rqe(qp->peer, qp->peer->rq_next), sqe, IBV_WC_SUCCESS);
-	acknowledge(sqe);
+	fake_acknowledge(sqe);
 }

@@ -2,7 +2,7 @@
 /*
  * Memory regions and their keys. A key is a slot and that slot's generation, so that a key of a
  * region that is gone opens nothing, even where the slot is in use again. An lkey is no rkey: the
- * top bit tells them apart, and who mixes them up is refused.
+ * top bit tells them apart, and who mixes them up is refused. The bit below it is a window's.
  */
 #include <unistd.h>
 #include "fake_internal.h"
@@ -12,6 +12,7 @@
 #define GENERATION_BITS 12
 #define GENERATION_MASK ((1u << GENERATION_BITS) - 1)
 #define REMOTE		(1u << 31)
+#define MAX_SLOTS	(1u << (30 - GENERATION_BITS))
 
 static void release(struct fake_object *object)
 {
@@ -38,7 +39,7 @@ void fake_mr_forget_slots(void)
 static bool more_slots(void)
 {
 	uint32_t before = fake.mr_slots, n = before ? 2 * before : 64;
-	struct fake_mr **mr = realloc(fake.mr, n * sizeof(*mr));
+	struct fake_mr **mr = n <= MAX_SLOTS ? realloc(fake.mr, n * sizeof(*mr)) : NULL;
 	uint16_t *generation = realloc(fake.mr_generation, n * sizeof(*generation));
 	uint32_t *list = realloc(fake.mr_free, n * sizeof(*list));
 
@@ -137,6 +138,11 @@ int ibv_dereg_mr(struct ibv_mr *verbs)
 
 	fake_lock();
 	err = fake_fault(&fake.config.fail_dereg_mr);
+	if (!err && mr->bound) {
+		fake_violate("ibv_dereg_mr: %u windows are bound to the region of %zu bytes",
+			     mr->bound, verbs->length);
+		err = EBUSY;
+	}
 	if (err)
 		goto out;
 	if (mr->users)
@@ -153,7 +159,7 @@ out:
 
 /* ---- Keys ---- */
 
-static struct fake_mr *find(uint32_t key, bool remote)
+struct fake_mr *fake_mr_find(uint32_t key, bool remote)
 {
 	uint32_t slot = (key & ~REMOTE) >> GENERATION_BITS;
 
@@ -165,7 +171,7 @@ static struct fake_mr *find(uint32_t key, bool remote)
 bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		    unsigned int access)
 {
-	const struct fake_mr *mr = find(key, remote);
+	const struct fake_mr *mr = fake_mr_find(key, remote);
 	const char *kind = remote ? "rkey" : "lkey";
 	uint64_t base;
 
@@ -185,7 +191,7 @@ bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t
 
 void fake_mr_use(uint32_t key, bool remote, int32_t change)
 {
-	struct fake_mr *mr = find(key, remote);
+	struct fake_mr *mr = fake_mr_find(key, remote);
 
 	if (mr)
 		mr->users = (uint32_t)((int32_t)mr->users + change);

@@ -18,7 +18,8 @@ static bool with_imm(enum ibv_wr_opcode op)
 
 static bool known(enum ibv_wr_opcode op)
 {
-	return is_rdma(op) || op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM;
+	return is_rdma(op) || op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ||
+	       op == IBV_WR_SEND_WITH_INV || op == IBV_WR_BIND_MW || op == IBV_WR_LOCAL_INV;
 }
 
 /* Lengths of a list, summed up; an SGE of 0 bytes is a violation. */
@@ -48,7 +49,7 @@ static int check_opcode(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 	if (wr->opcode == IBV_WR_RDMA_READ && (uint32_t)wr->num_sge > d->max_sge_rd)
 		return fake_refuse(EINVAL, "ibv_post_send: a READ of %d SGEs, max_sge_rd %u",
 				   wr->num_sge, d->max_sge_rd);
-	return 0;
+	return fake_mw_check_post(qp, wr);
 }
 
 static int check_length(const struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_t len)
@@ -127,6 +128,7 @@ static void queue_send(struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_
 	};
 	if (with_imm(wr->opcode))
 		sqe->imm = wr->imm_data;
+	fake_mw_queue(sqe, wr);
 	if (is_rdma(wr->opcode)) {
 		sqe->remote_addr = wr->wr.rdma.remote_addr;
 		sqe->rkey = fake_qp_reachable(qp) ? wr->wr.rdma.rkey : 0;

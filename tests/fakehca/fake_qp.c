@@ -157,6 +157,7 @@ void rdma_destroy_qp(struct rdma_cm_id *verbs)
 	fake_async_forget(qp->context, qp, qp->unacked);
 	fake_cq_forget(qp->send_cq, qp);
 	fake_cq_forget(qp->recv_cq, qp);
+	fake_mw_forget_qp(qp);
 	if (qp->peer) {
 		fake_qp_cut_off(qp->peer);
 		qp->peer->peer = NULL;
@@ -199,6 +200,13 @@ int ibv_query_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask,
 
 /* ---- Entries that come back ---- */
 
+void fake_sqe_let_go(struct fake_sqe *sqe)
+{
+	fake_mr_use(sqe->rkey, true, -1);
+	fake_mr_use(sqe->bind.lkey, false, -1);
+	sqe->rkey = sqe->bind.lkey = 0;
+}
+
 static void let_go_local(const struct ibv_sge *sge, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -232,7 +240,7 @@ void fake_qp_retire_sq(struct fake_qp *qp, uint64_t seq, bool proven)
 		if (!(sqe->flags & IBV_SEND_INLINE))
 			let_go_local(sqe->sge, sqe->nsge);
 		if (qp->tail >= qp->done) /* the QP is destroyed */
-			fake_mr_use(sqe->rkey, true, -1);
+			fake_sqe_let_go(sqe);
 	}
 }
 

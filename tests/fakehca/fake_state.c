@@ -41,6 +41,7 @@ void fake_device_init(struct fake_device *device, unsigned int i)
 		.max_sge_rd = 30,
 		.max_rd_atomic = 16,
 		.max_mr = 65536,
+		.max_mw = 65536,
 		.max_msg_size = 1u << 30,
 		.max_inline = 256,
 		.sl_told = 15,
@@ -60,6 +61,7 @@ static void forget_objects(void)
 		while (fake.objects[kind])
 			fake_object_del(fake.objects[kind]);
 	fake_mr_forget_slots();
+	fake_mw_forget_slots();
 }
 
 static uint32_t valid_mtu(uint32_t mtu)
@@ -129,9 +131,9 @@ void fake_object_del(struct fake_object *object)
 unsigned int fake_leaks(char *text, size_t size)
 {
 	static const char *const names[FAKE_KINDS] = {
-		"PDs", "memory regions",      "CQs",
-		"QPs", "completion channels", "event channels",
-		"ids", "device lists",	      "address lists",
+		"PDs",		"memory regions",      "memory windows", "CQs",
+		"QPs",		"completion channels", "event channels", "ids",
+		"device lists", "address lists",
 	};
 	unsigned int sum = 0;
 	size_t used = 0;

@@ -35,9 +35,10 @@
  *	a SEND's or WRITE's source changed between delivery and the proof that it was done
  *	a memory region deregistered while a WR that is not proven done names it, or one of the
  *	peer's that has not arrived
- *	a destroy in the wrong order (a CQ under a QP, a PD under regions, an id with unacknowledged
- *	events, ...), on which real libraries fail or wait for ever
- *	a connection whose ends do not fit together: another peer's number, more READs in flight
+ *	a window's key revoked when it grants nothing: twice, or never granted (a kernel with
+ *software RDMA falls over) a destroy in the wrong order (a CQ under a QP, a PD under regions, a
+ *region under windows, an id with unacknowledged events, ...), on which real libraries fail or wait
+ *for ever a connection whose ends do not fit together: another peer's number, more READs in flight
  *	than the other end answers, extensions that it did not agree to
  *	an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any
  *	message (of a length above 2^31 they see what the lower 31 bits say)
@@ -67,14 +68,17 @@
  * @sq_room: send entries that a QP really gets; more are refused with ENOMEM, whatever @max_qp_wr
  * promised (0: no such lie)
  * @sl_told: the bits of a QP's service level that ibv_query_qp() tells; many RoCE drivers tell none
+ * @max_mw: memory windows, of type 2B; 0: it knows of none. iWARP has none, whatever this says
+ * @inv_flag_wrong: a RECV whose SEND revoked a key has IBV_WC_IP_CSUM_OK in place of
+ * IBV_WC_WITH_INV, as with rxe
  * @ece_vendor, @ece_options: extensions that two ends may agree on; vendor 0: it knows of none
  */
 struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
-	bool iwarp, infiniband, down;
+	bool iwarp, infiniband, down, inv_flag_wrong;
 	uint32_t closed, mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic,
-		max_mr;
+		max_mr, max_mw;
 	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
 	uint32_t ece_vendor, ece_options;
 };
@@ -115,6 +119,7 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * @stuck_reg_mr: that registration from now on never comes back (0: all do), as where the kernel
  * does not
  * @fail_wr:    the @nth WR that is executed completes with status @err and moves nothing
+ * @fail_bind:  the @nth BIND from now on that is executed fails, though all is right with it
  */
 struct fake_config {
 	struct fake_device device[FAKE_DEVICES];
@@ -133,11 +138,12 @@ struct fake_config {
 		uint32_t nth, take;
 		int err;
 	} post_part;
-	uint32_t stuck_reg_mr;
+	uint32_t stuck_reg_mr, fail_bind;
 	struct fake_fault fail_post_send, fail_post_recv, fail_reg_mr, fail_dereg_mr;
 	struct fake_fault fail_create_qp, fail_create_cq, fail_alloc_pd, fail_channel;
 	struct fake_fault fail_poll, fail_notify, fail_resolve, fail_accept, fail_wr;
 	struct fake_fault fail_modify_qp, fail_query_qp, fail_establish;
+	struct fake_fault fail_alloc_mw, fail_dealloc_mw;
 };
 
 /* struct fake_stats - counted where it happens, both ends together. */
@@ -149,6 +155,8 @@ struct fake_stats {
 	uint64_t lost_cqes;    /* found their CQ full */
 	uint64_t polls, empty; /* poll_cq calls, and those that found nothing */
 	uint64_t reg_mr, dereg_mr;
+	uint64_t alloc_mw, dealloc_mw;
+	uint64_t binds, invalidates; /* of windows, that succeeded; by whoever revoked */
 	uint64_t bytes_read, bytes_written, bytes_sent;
 	uint64_t rnr_waits; /* deliveries put off for want of a RECV */
 	uint64_t steps;
