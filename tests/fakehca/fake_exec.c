@@ -3,11 +3,12 @@
  * What the device does in one step, and when a WR completes.
  *
  * WRs are issued in posting order, a READ's answer comes later and may be overtaken by WRs behind
- * it (unless they are fenced). Completions are in posting order all the same: `done` moves over an
- * SQE once it is acknowledged, its delay is over, and all before it are done. A WR that fails stops
- * the issue of further ones; when its turn to complete comes, its completion is written whether it
- * was asked for or not, the QP goes to the error state, and everything behind it flushes, each WR
- * with a completion of its own, silent ones too.
+ * it (unless they are fenced); a BIND or LOCAL_INV is done as soon as it is issued. Completions are
+ * in posting order all the same: `done` moves over an SQE once it is acknowledged, its delay is
+ * over, and all before it are done. A WR that fails stops the issue of further ones; when its turn
+ * to complete comes, its completion is written whether it was asked for or not, the QP goes to the
+ * error state, and everything behind it flushes, each WR with a completion of its own, silent ones
+ * too.
  */
 #include "fake_internal.h"
 

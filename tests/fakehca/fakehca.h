@@ -25,6 +25,9 @@
  * device do config.auto_steps, and whoever asks for a completion event, that is, wants to sleep,
  * first runs it until it is idle. One lock around everything makes it usable from two threads.
  *
+ * Memory windows (of type 2B, fake_mw.c) are as strict: tied to the QP that bound them, and bound
+ * and revoked by their exact key, of which mw->rkey is for the user to keep.
+ *
  * Two kinds of trouble are told apart. What hardware refuses is refused the same way: an errno, a
  * completion in error, a QP that flushes; fake_reason() has the words. What hardware lets pass, or
  * would pay back with a hang or silent corruption, is a violation: recorded, and printed by a
