@@ -189,12 +189,14 @@ static int rule_error(const struct rule *r, const struct cfg *c, char *why, unsi
 /* The first option that only rpc mode has and that is not at its default; NULL: none. */
 static const struct opt *rpc_option(const struct cfg *c)
 {
-	char text[CFG_TEXT];
+	char text[CFG_TEXT], def_text[CFG_TEXT];
+	struct cfg def;
 	const struct opt *o;
 
+	cfg_init(&def);
 	for (o = opt_table; o < opt_table + opt_table_count; o++)
-		if ((o->flags & OPT_RPC) &&
-		    strcmp(cfg_text(c, o, text, sizeof(text)), o->def ? o->def : "0"))
+		if ((o->flags & OPT_RPC) && strcmp(cfg_text(c, o, text, sizeof(text)),
+						   cfg_text(&def, o, def_text, sizeof(def_text))))
 			return o;
 	return NULL;
 }
