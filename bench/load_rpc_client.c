@@ -86,16 +86,42 @@ static int revoked(struct rpc_client *c, struct lane *lane, struct io *io)
 			"a revoke");
 }
 
+/* How many WRs the queue has ever had. */
+static uint32_t posted(const struct lane *lane)
+{
+	return rxfer_conn_sq(lane->conn)->head;
+}
+
+/* @io has posted, since there were @before WRs. */
+static void shadow_post(const struct rpc_client *c, struct lane *lane, struct io *io,
+			uint32_t before, bool request)
+{
+	if (!c->infers)
+		return;
+	io->wrs = posted(lane) - before;
+	shadow_posted(&lane->shadow, io->wrs, request);
+}
+
+static void shadow_return(const struct rpc_client *c, struct lane *lane, const struct io *io)
+{
+	if (c->infers)
+		shadow_returned(&lane->shadow, io->wrs);
+}
+
 static int revoke(struct rpc_client *c, struct lane *lane, struct io *io)
 {
 	struct rxfer_slot *slot = slot_of(lane, io);
+	uint32_t before = posted(lane);
 	const struct rxfer_revoking how = {.id = slot->index,
 					   .flags = c->waits ? RXFER_MUST_SIGNAL : 0,
 					   .epoch = &io->epoch,
 					   .held = &slot->held};
 	int rc = rxfer_revoke_held(lane->conn, io->exposure, &how);
 
-	return rc == RXFER_REVOKED ? revoked(c, lane, io) : not_full(rc);
+	if (rc == RXFER_REVOKED)
+		return revoked(c, lane, io);
+	shadow_post(c, lane, io, before, false);
+	return not_full(rc);
 }
 
 /* The reply says that it revoked a key, or was to. */
@@ -156,8 +182,10 @@ static struct rxfer_slot *get_slot(struct rpc_client *c, struct lane *lane, int 
 		slot = rxfer_slot_get(&lane->slots, now(c), &cause);
 		if (slot)
 			return slot;
-		if (cause == RXFER_SLOT_NO_SQES)
+		if (cause == RXFER_SLOT_NO_SQES) {
 			load_stall(&c->load, &lane->turn);
+			shadow_refused(&lane->shadow, lane->slots.need);
+		}
 		if (cause != RXFER_SLOT_KEY || !lane->due)
 			return NULL;
 		*rc = revoke_one(c, lane);
@@ -189,11 +217,13 @@ static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot,
 			struct io *io)
 {
+	uint32_t before = posted(lane);
 	int rc = not_full(rxfer_post_prepared_held(io->request, 0, slot->index, c->flags,
 						   &slot->held, c->later));
 
 	if (rc)
 		return rc;
+	shadow_post(c, lane, io, before, true);
 	rc = rxfer_slot_sent(&lane->slots, slot, c->revokes);
 	return rc ? rxfer_fail(rc, "a bug of ours: a slot is used twice") : 0;
 }
@@ -304,6 +334,7 @@ static int replied(struct rpc_client *c, struct lane *lane, struct io *io,
 {
 	int rc = 0;
 
+	shadow_return(c, lane, io);
 	if (c->keys)
 		rxfer_replied(lane->conn, io->exposure);
 	if (c->plan.invalidates || done->with_inv)
@@ -343,8 +374,10 @@ static int take(struct rpc_client *c, struct lane *lane, const struct rxfer_done
 	if (done->op == RXFER_RECV)
 		return take_reply(c, lane, done);
 	io = &lane->io[done->id];
-	if (done->op == RXFER_REVOKE)
+	if (done->op == RXFER_REVOKE) {
+		shadow_return(c, lane, io);
 		return revoked(c, lane, io);
+	}
 	if (c->revoke == RXFER_REVOKE_LAZY && c->keys)
 		note_open(c, io);
 	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, slot_of(lane, io)),
@@ -420,8 +453,10 @@ static void client_begin(struct load *l)
 	hist_init(&c->open_after);
 	c->copied = 0;
 	rxfer_dev_exposed_restart(c->dev);
-	for (struct lane *lane = c->lanes; lane < c->lanes + l->nlanes; lane++)
+	for (struct lane *lane = c->lanes; lane < c->lanes + l->nlanes; lane++) {
 		rxfer_slots_restart(&lane->slots, now(c));
+		lane->shadow.overposts = 0;
+	}
 }
 
 static void client_end(struct load *l, struct load_result *out)
@@ -438,6 +473,7 @@ static void client_end(struct load *l, struct load_result *out)
 		rxfer_conn_info(lane->conn, &info);
 		if (info.key_reuse_min && (!out->key_reuse || info.key_reuse_min < out->key_reuse))
 			out->key_reuse = info.key_reuse_min;
+		out->counts.overposts += lane->shadow.overposts;
 		out->counts.unproven += w[RXFER_SLOT_UNPROVEN].count;
 		out->counts.unrevoked += w[RXFER_SLOT_KEY].count;
 		out->counts.unproven_ns += clock_ns(&l->clock, w[RXFER_SLOT_UNPROVEN].ns);

@@ -6,6 +6,7 @@
 
 #include "load_internal.h"
 #include "load_rpc.h"
+#include "shadow.h"
 
 /*
  * struct io - what a slot has beside its struct rxfer_slot.
@@ -15,6 +16,7 @@
  * @request: the post of these
  * @asked:  what the request says
  * @epoch:  its word for the signalling rules: request and revoke are one I/O
+ * @wrs:    of its request, then of its revoke
  * @due:    the next one whose keys are to be revoked some time
  */
 struct io {
@@ -25,16 +27,19 @@ struct io {
 	struct rxfer_prepared *request;
 	struct rpc_request asked;
 	uint64_t epoch;
+	uint32_t wrs;
 	struct io *due;
 };
 
-/* struct lane - one QP. @due: slots whose keys are to be revoked some time, oldest first. */
+/* struct lane - one QP. @due: slots whose keys are to be revoked some time, oldest first.
+ * @shadow: under --signal inferred */
 struct lane {
 	struct turn turn;
 	struct rxfer_conn *conn;
 	struct rxfer_slots slots;
 	struct io *io;
 	struct io *due, **due_end;
+	struct shadow shadow;
 };
 
 /*
@@ -42,12 +47,13 @@ struct lane {
  * @revokes: which are revoked before their slot is used again
  * @waits:   and before the I/O is complete
  * @by_wr:   by work requests; @later: of a slot's credits, those for them
+ * @infers:  --signal inferred
  */
 struct rpc_client {
 	struct load load;
 	struct rpc_plan plan;
 	enum rxfer_revoke revoke;
-	bool keys, revokes, waits, by_wr;
+	bool keys, revokes, waits, by_wr, infers;
 	uint32_t later;
 	unsigned int rights;
 	unsigned int flags; /* of a request's post */

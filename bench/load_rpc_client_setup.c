@@ -100,6 +100,9 @@ static int init_lane(struct rpc_client *c, uint64_t qp)
 	lane->due_end = &lane->due;
 	rxfer_conn_info(lane->conn, &info);
 	c->later = info.later;
+	if (c->later)
+		c->flags |= RXFER_PART;
+	shadow_init(&lane->shadow, info.sq_depth);
 	rc = rxfer_slots_init(&lane->slots, rxfer_conn_sq(lane->conn), (uint32_t)depth, info.need,
 			      completes(c));
 	if (rc)
@@ -141,6 +144,7 @@ static int set_up(struct rpc_client *c)
 	c->revokes = c->keys && c->revoke != RXFER_REVOKE_LAZY;
 	c->waits = c->revoke == RXFER_REVOKE_SYNC || c->revoke == RXFER_REVOKE_REMOTE;
 	c->by_wr = rxfer_strategy_by_wr(cfg->strategy);
+	c->infers = !strcmp(cfg->signal, "inferred");
 	c->flags = cfg->defer == DEFER_RECV ? RXFER_MUST_SIGNAL : 0;
 	if (!rc)
 		rc = make_areas(c);

@@ -96,6 +96,17 @@ static bool imm_inside_message(const struct cfg *c)
 	return c->reply == REPLY_IMM && c->size <= c->inline_threshold;
 }
 
+/* Not of the peer's: at the server no reply comes. */
+static bool infers_from_nothing(const struct cfg *c)
+{
+	return c->mode != MODE_RPC && !strcmp(c->signal, "inferred");
+}
+
+static bool peer_infers(const struct cfg *c)
+{
+	return !strcmp(c->peer_signal, "inferred");
+}
+
 static bool imm_revokes_nothing(const struct cfg *c)
 {
 	return c->reply == REPLY_IMM && c->revoke == RXFER_REVOKE_REMOTE;
@@ -155,6 +166,13 @@ static const struct rule {
 	 {"reply", "size"},
 	 "without bytes there is no WRITE to carry the reply; take a larger size or leave out "
 	 "--reply"},
+	{infers_from_nothing,
+	 {"signal", "mode"},
+	 "in direct mode there are no replies to infer anything from; take another policy or --mode "
+	 "rpc"},
+	{peer_infers,
+	 {"peer-signal"},
+	 "no reply comes to the server that it could infer anything from; take another policy"},
 	{imm_revokes_nothing,
 	 {"reply", "revoke"},
 	 "it is a SEND that revokes a key of the peer's, and with --reply imm there is none; leave "

@@ -71,14 +71,6 @@ static int wrong_k(const char *text, char *why, unsigned int size)
 			  RXFER_SQ_MAX_DEPTH);
 }
 
-/* Known by name from NFS, which did so once: no mistyped word, so it is told why there is none. */
-static bool is_inferred(const char *text)
-{
-	size_t len = strlen("inferred");
-
-	return !strncmp(text, "inferred", len) && (!text[len] || text[len] == ':');
-}
-
 /* One spelling for one policy ("every:7", never "every:07"): rows are compared by their text. */
 static int signal_check(const char *text, char *why, unsigned int size)
 {
@@ -89,10 +81,6 @@ static int signal_check(const char *text, char *why, unsigned int size)
 
 	if (rc == -EINVAL)
 		return wrong_k(text, why, size);
-	if (is_inferred(text))
-		return text_error(why, size,
-				  "it takes an I/O's SQEs back at the peer's reply, which is not "
-				  "supported by this version; take io or half");
 	if (colon && colon[1] == '0')
 		return text_error(why, size, "K begins with a 0; leave it out");
 	return 0;

@@ -126,6 +126,7 @@ const struct column result_columns[] = {
 	REAL(peer_stall_us_per_io, 3),
 	REAL(sqe_bind_per_io, 4),
 	REAL(sqe_inv_per_io, 4),
+	COUNT(overposts),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

@@ -62,7 +62,7 @@ struct result {
 	double peer_sqe_read_per_io, peer_sqe_write_per_io, peer_sqe_send_per_io;
 	double unproven_per_io, unrevoked_per_io, unproven_us_per_io, unrevoked_us_per_io;
 	double peer_stalls_per_io, peer_unproven_per_io, peer_stall_us_per_io;
-	double sqe_bind_per_io, sqe_inv_per_io;
+	double sqe_bind_per_io, sqe_inv_per_io, overposts;
 
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;

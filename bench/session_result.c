@@ -107,6 +107,8 @@ static void fill_waits(struct result *r, const struct cfg *cfg, const struct cou
 {
 	if (cfg->mode != MODE_RPC)
 		return;
+	if (!strcmp(cfg->signal, "inferred"))
+		r->overposts = (double)c->overposts;
 	r->unproven_per_io = (double)c->unproven / ios;
 	r->unrevoked_per_io = (double)c->unrevoked / ios;
 	if (cfg->timing != TIMING_PHASES)

@@ -68,28 +68,39 @@ static struct rxfer_sig_limits wants_all(uint32_t arg, uint32_t depth)
 {
 	(void)arg;
 	(void)depth;
-	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {1, 1}};
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {1, 1, 1}};
 }
 
 static struct rxfer_sig_limits wants_io(uint32_t arg, uint32_t depth)
 {
 	(void)arg;
 	(void)depth;
-	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {RXFER_SIG_NEVER_COUNTED, 1}};
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {RXFER_SIG_NEVER_COUNTED, 1, 1}};
 }
 
 static struct rxfer_sig_limits wants_every(uint32_t arg, uint32_t depth)
 {
 	(void)depth;
-	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {arg, arg}};
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT, {arg, arg, arg}};
 }
 
 /* Rule (a). The WR itself is silent so far, so that a depth of 1 needs no special case. */
 static struct rxfer_sig_limits wants_half(uint32_t arg, uint32_t depth)
 {
 	(void)arg;
-	return (struct rxfer_sig_limits){depth / 2,
-					 {RXFER_SIG_NEVER_COUNTED, RXFER_SIG_NEVER_COUNTED}};
+	return (struct rxfer_sig_limits){
+		depth / 2,
+		{RXFER_SIG_NEVER_COUNTED, RXFER_SIG_NEVER_COUNTED, RXFER_SIG_NEVER_COUNTED}};
+}
+
+/* The reply is taken for the proof that a request's entries are free; see shadow.h for what it
+ * would allow. */
+static struct rxfer_sig_limits wants_inferred(uint32_t arg, uint32_t depth)
+{
+	(void)arg;
+	(void)depth;
+	return (struct rxfer_sig_limits){RXFER_SIG_NEVER_SILENT,
+					 {RXFER_SIG_NEVER_COUNTED, RXFER_SIG_NEVER_COUNTED, 1}};
 }
 
 static const struct rxfer_sig_ops policies[] = {
@@ -97,6 +108,7 @@ static const struct rxfer_sig_ops policies[] = {
 	{"io", "the last WR of each I/O", false, wants_io},
 	{"every", "each K-th WR", true, wants_every},
 	{"half", "when half of the send queue is silent", false, wants_half},
+	{"inferred", "rpc: revokes alone, as if replies gave entries back", false, wants_inferred},
 };
 
 #define N_POLICIES (sizeof(policies) / sizeof(policies[0]))

@@ -17,6 +17,7 @@ struct rxfer_sig;
  * struct rxfer_sig_wr - what the decision needs to know of one WR, in posting order.
  * @must_signal: whoever posts it waits for its completion (rule d)
  * @ends_io:     the last WR of its I/O in this post
+ * @revokes:     and that revokes keys
  * @ends_post:   the last WR of its ibv_post_send() call
  * @io_epoch:    a word that belongs to the WR's I/O, zero at first; tells which I/Os the silent
  *               tail already counts. Never NULL.
@@ -29,6 +30,7 @@ struct rxfer_sig;
 struct rxfer_sig_wr {
 	bool must_signal;
 	bool ends_io;
+	bool revokes;
 	bool ends_post;
 	bool forced;
 	uint32_t silent_was;
@@ -46,15 +48,17 @@ struct rxfer_sig_wr {
  * struct rxfer_sig_limits - when a policy wants a WR signalled: as soon as one of these is reached,
  * the WR itself included.
  * @silent:  SQEs since the last signalled one
- * @counted: WRs since the policy last wanted one: [1] on a WR that ends its I/O, [0] on others
+ * @counted: WRs since the policy last wanted one, by enum rxfer_sig_place of the WR
  */
+enum rxfer_sig_place { RXFER_SIG_INSIDE, RXFER_SIG_ENDS_IO, RXFER_SIG_ENDS_REVOKE };
 struct rxfer_sig_limits {
 	uint32_t silent;
-	uint64_t counted[2];
+	uint64_t counted[3];
 };
 
 /**
- * struct rxfer_sig_ops - one policy (all, io, every:K, half): one row in the table of sig.c.
+ * struct rxfer_sig_ops - one policy (all, io, every:K, half, inferred): one row in the table of
+ * sig.c.
  * @name:      as in --signal, without the parameter
  * @summary:   one line for --help
  * @takes_arg: name is followed by ":K", K >= 1
@@ -158,7 +162,7 @@ static inline bool rxfer_sig_must(const struct rxfer_sig *sig, int64_t free, boo
  * so that a caller who knows it beforehand pays for no comparison.
  */
 static inline bool rxfer_sig_next(struct rxfer_sig *sig, int64_t free, struct rxfer_sig_wr *wr,
-				  uint64_t *io_epoch, bool must_signal, bool ends_io,
+				  uint64_t *io_epoch, bool must_signal, enum rxfer_sig_place place,
 				  bool ends_post)
 {
 	bool wanted;
@@ -170,7 +174,7 @@ static inline bool rxfer_sig_next(struct rxfer_sig *sig, int64_t free, struct rx
 	}
 	sig->silent++;
 	sig->counted++;
-	wanted = sig->silent >= sig->limits.silent || sig->counted >= sig->limits.counted[ends_io];
+	wanted = sig->silent >= sig->limits.silent || sig->counted >= sig->limits.counted[place];
 	if (!wanted && !rxfer_sig_must(sig, free, must_signal, ends_post))
 		return false;
 	rxfer_sig_signal(sig, wr, wanted);
@@ -191,7 +195,8 @@ enum rxfer_sig_answer {
 static inline enum rxfer_sig_answer rxfer_sig_ask(const struct rxfer_sig *sig, int64_t free,
 						  bool must_signal)
 {
-	if (sig->silent + 1 >= sig->limits.silent || sig->counted + 1 >= sig->limits.counted[1])
+	if (sig->silent + 1 >= sig->limits.silent ||
+	    sig->counted + 1 >= sig->limits.counted[RXFER_SIG_ENDS_IO])
 		return RXFER_SIG_WANTED;
 	if (must_signal || rxfer_sig_keeps_alive(sig, sig->silent_ios + 1, free))
 		return RXFER_SIG_FORCED;
@@ -226,8 +231,10 @@ static inline void rxfer_sig_told(struct rxfer_sig *sig, enum rxfer_sig_answer a
 static inline bool rxfer_sig_decide(struct rxfer_sig *sig, const struct rxfer_sq *sq,
 				    struct rxfer_sig_wr *wr)
 {
+	enum rxfer_sig_place end = wr->revokes ? RXFER_SIG_ENDS_REVOKE : RXFER_SIG_ENDS_IO;
+
 	return rxfer_sig_next(sig, rxfer_sq_free(sq), wr, wr->io_epoch, wr->must_signal,
-			      wr->ends_io, wr->ends_post);
+			      wr->ends_io ? end : RXFER_SIG_INSIDE, wr->ends_post);
 }
 
 /**

@@ -237,6 +237,8 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 {
 	const int64_t left = rxfer_sq_free(&conn->sq);
 	const bool read = io->done.op == RXFER_READ;
+	const enum rxfer_sig_place end = io->done.op == RXFER_REVOKE ? RXFER_SIG_ENDS_REVOKE
+								     : RXFER_SIG_ENDS_IO;
 	bool said = false;
 
 	for (uint32_t i = 0; i < io->nwr; i++) {
@@ -247,7 +249,8 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 		io->sig[i].io_epoch = io->epoch;
 		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], io->epoch,
 				      last && (flags & RXFER_MUST_SIGNAL),
-				      last && !(flags & RXFER_PART), last && !(flags & RXFER_MORE));
+				      last && !(flags & RXFER_PART) ? end : RXFER_SIG_INSIDE,
+				      last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
 		if (!read && __builtin_expect(bytes <= conn->inline_max, 0) && i >= io->front)

@@ -172,8 +172,10 @@ usage_error() {
 	usage_error 'every:0: K is 0' 'take 1'
 	bench loopback --signal half:3
 	usage_error 'half:3' 'say just half'
-	bench loopback --signal inferred
-	usage_error '--signal inferred' 'not supported by this version' 'take io or half'
+	bench loopback --mode direct --signal inferred
+	usage_error '--signal inferred, --mode direct' 'no replies to infer anything from'
+	bench loopback --mode rpc --peer-signal inferred
+	usage_error '--peer-signal inferred' 'no reply comes to the server'
 	bench loopback --poll bussy
 	usage_error 'did you mean busy'
 	bench loopback --format cvs

@@ -30,13 +30,14 @@ static struct fixture make(const char *policy, uint32_t depth, uint32_t slots, u
 
 /*
  * Decides on one WR of I/O number @io, described by letters: 'i' ends the I/O, 'p' ends the post,
- * 'm' must be signalled.
+ * 'm' must be signalled, 'r' is a revoke.
  */
 static bool wr(struct fixture *f, unsigned int io, const char *what)
 {
 	struct rxfer_sig_wr w = {
 		.must_signal = strchr(what, 'm') != NULL,
 		.ends_io = strchr(what, 'i') != NULL,
+		.revokes = strchr(what, 'r') != NULL,
 		.ends_post = strchr(what, 'p') != NULL,
 		.io_epoch = &f->word[io],
 	};
@@ -123,7 +124,7 @@ static void list_is_complete(void **state)
 		assert_parses(strcat(text, ops->takes_arg ? ":3" : ""), ops->name,
 			      ops->takes_arg ? 3 : 0);
 	}
-	assert_int_equal(i, 4);
+	assert_int_equal(i, 5);
 	assert_null(rxfer_sig_list(~0u));
 }
 
@@ -200,6 +201,19 @@ static void io_signals_the_last_of_each(void **state)
 	assert_true(rxfer_sig_tail_silent(&f.sig));
 	assert_true(wr(&f, 1, "ip"));
 	assert_int_equal(f.sig.signalled, 2);
+	assert_int_equal(f.sig.forced, 0);
+}
+
+static void inferred_signals_revokes_alone(void **state)
+{
+	struct fixture f = make("inferred", 100, 100, 1);
+
+	(void)state;
+	assert_false(wr(&f, 0, "i"));
+	assert_false(wr(&f, 0, "r")); /* not its last one */
+	assert_true(wr(&f, 0, "ri"));
+	assert_false(wr(&f, 1, "ip"));
+	assert_int_equal(f.sig.signalled, 1);
 	assert_int_equal(f.sig.forced, 0);
 }
 
@@ -395,6 +409,7 @@ int main(void)
 		cmocka_unit_test(init_starts_afresh),
 		cmocka_unit_test(all_signals_everything),
 		cmocka_unit_test(io_signals_the_last_of_each),
+		cmocka_unit_test(inferred_signals_revokes_alone),
 		cmocka_unit_test(every_counts_wrs),
 		cmocka_unit_test(half_counts_from_the_last_signal),
 		cmocka_unit_test(half_of_little_is_one),
