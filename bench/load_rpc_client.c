@@ -86,19 +86,13 @@ static int revoked(struct rpc_client *c, struct lane *lane, struct io *io)
 			"a revoke");
 }
 
-/* How many WRs the queue has ever had. */
-static uint32_t posted(const struct lane *lane)
-{
-	return rxfer_conn_sq(lane->conn)->head;
-}
-
-/* @io has posted, since there were @before WRs. */
+/* @io has posted WRs, the latest of its queue. @before: how many this had had. */
 static void shadow_post(const struct rpc_client *c, struct lane *lane, struct io *io,
 			uint32_t before, bool request)
 {
 	if (!c->infers)
 		return;
-	io->wrs = posted(lane) - before;
+	io->wrs = lane->slots.sq->head - before;
 	shadow_posted(&lane->shadow, io->wrs, request);
 }
 
@@ -111,7 +105,7 @@ static void shadow_return(const struct rpc_client *c, struct lane *lane, const s
 static int revoke(struct rpc_client *c, struct lane *lane, struct io *io)
 {
 	struct rxfer_slot *slot = slot_of(lane, io);
-	uint32_t before = posted(lane);
+	uint32_t before = lane->slots.sq->head;
 	const struct rxfer_revoking how = {.id = slot->index,
 					   .flags = c->waits ? RXFER_MUST_SIGNAL : 0,
 					   .epoch = &io->epoch,
@@ -217,7 +211,7 @@ static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot,
 			struct io *io)
 {
-	uint32_t before = posted(lane);
+	uint32_t before = lane->slots.sq->head;
 	int rc = not_full(rxfer_post_prepared_held(io->request, 0, slot->index, c->flags,
 						   &slot->held, c->later));
 

@@ -53,8 +53,8 @@ struct rxfer_dev {
  * @next:     in the ring of all I/Os of the connection
  * @epoch:    the word that the signalling rules tell it by: its own, or one that it shares
  * @last_seq: of its last WR: proven done when a completion at or behind it is polled
- * @front:    WRs before those that move data: they grant keys, or revoke them
- * @proves:   whose keys are dead once it is done; NULL: nobody's
+ * @front:    WRs before those that move data: they grant keys, or revoke them; 0 while it is free
+ * @proves:   whose keys are dead once it is done; NULL: nobody's, or it is free
  */
 struct rxfer_io {
 	struct rxfer_done done;
@@ -360,6 +360,11 @@ void rxfer_expose_destroy(struct rxfer_conn *conn);
 /* keys.c: the WRs of what @x is to expose go to the head of the I/O; they are about to be posted;
  * the device took them; an I/O that revokes is done. */
 void rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x);
+static inline void rxfer_keys_forget(struct rxfer_io *io)
+{
+	io->front = 0;
+	io->proves = NULL;
+}
 void rxfer_keys_granting(struct rxfer_conn *conn, struct rxfer_exposure *x);
 void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int rxfer_keys_dead(struct rxfer_conn *conn, struct rxfer_exposure *x);

@@ -153,7 +153,11 @@ static inline int settle(struct rxfer_conn *conn, struct rxfer_io *io)
 {
 	int rc = rxfer_io_unmap(conn, io);
 
-	return rc || !io->proves ? rc : rxfer_keys_dead(conn, io->proves);
+	if (!rc && io->proves)
+		rc = rxfer_keys_dead(conn, io->proves);
+	if (io->front)
+		rxfer_keys_forget(io);
+	return rc;
 }
 
 /*

@@ -168,8 +168,6 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 	io->done.own_cqe = said;
 	io->done.bytes = p->bytes;
 	io->aside = false;
-	io->front = 0;
-	io->proves = NULL;
 	io->nrange = 0;
 	io->last_seq = conn->sq.head;
 	conn->next_io = io->next;
@@ -210,20 +208,10 @@ static inline __attribute__((always_inline)) int post_wr(struct rxfer_prepared *
 	return 0;
 }
 
-/* A SEND that revoked a key of the peer's may be one that does not, the next time. */
-static inline void set_imm(struct rxfer_prepared *p, uint32_t imm, unsigned int flags)
+/* @lists: flags of what goes by its lists. */
+static inline bool is_ready(const struct rxfer_prepared *p, unsigned int flags, unsigned int lists)
 {
-	if (p->op.op == RXFER_WRITE_IMM)
-		rxfer_wr_add_imm(&p->wr, imm);
-	else if (__builtin_expect(flags & RXFER_INVALIDATE, 0))
-		rxfer_wr_add_inv(&p->wr, imm);
-	else if (__builtin_expect(p->wr.opcode == IBV_WR_SEND_WITH_INV, 0))
-		p->wr.opcode = IBV_WR_SEND;
-}
-
-static inline bool is_ready(const struct rxfer_prepared *p, unsigned int flags)
-{
-	return p->generation == p->conn->dev->generation && !(flags & (RXFER_MORE | RXFER_ASIDE));
+	return p->generation == p->conn->dev->generation && !(flags & lists);
 }
 
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags)
@@ -233,11 +221,12 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
 		return conn->held ? post_lists(p, imm, id, flags) : rxfer_no_io(conn);
-	if (__builtin_expect(!is_ready(p, flags), 0))
+	if (__builtin_expect(!is_ready(p, flags, RXFER_MORE | RXFER_ASIDE | RXFER_INVALIDATE), 0))
 		return post_unready(p, imm, id, flags);
 	if (__builtin_expect(room < 0, 0))
 		return rxfer_no_credits(conn);
-	set_imm(p, imm, flags);
+	if (p->op.op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(&p->wr, imm);
 	return post_wr(p, id, flags, room + conn->need - 1);
 }
 
@@ -247,11 +236,16 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id
 	struct rxfer_sq *sq = &p->conn->sq;
 	int rc;
 
-	if (__builtin_expect(p->conn->inflight >= p->conn->most || !is_ready(p, flags) ||
+	if (__builtin_expect(p->conn->inflight >= p->conn->most ||
+				     !is_ready(p, flags, RXFER_MORE | RXFER_ASIDE) ||
 				     *held <= keep || *held > sq->reserved,
 			     0))
 		return post_held_unready(p, imm, id, flags, held, keep);
-	set_imm(p, imm, flags);
+	p->wr.opcode = rxfer_wr_opcode(p->op.op);
+	if (p->op.op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(&p->wr, imm);
+	else if (flags & RXFER_INVALIDATE)
+		rxfer_wr_add_inv(&p->wr, imm);
 	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
 	sq->reserved -= *held - keep;
 	*held = keep;

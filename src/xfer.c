@@ -452,8 +452,6 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	io->done.op = op->op;
 	io->aside = op->flags & RXFER_ASIDE;
 	io->epoch = op->epoch ? op->epoch : &io->sig_epoch;
-	io->front = 0;
-	io->proves = NULL;
 	if (__builtin_expect(op->grants && conn->by_wr, 0))
 		rxfer_keys_build(conn, io, op->grants);
 	if (op->op == RXFER_SEND && conn->staging && n > conn->sge_max) {
@@ -502,8 +500,10 @@ int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t
 	    op->nremote > conn->attr.shape.segments)
 		return misfit(conn, op);
 	rc = make(conn, io, op);
-	if (rc)
+	if (rc) {
+		rxfer_keys_forget(io);
 		return rc;
+	}
 	if (__builtin_expect(!io->front, 1))
 		return rxfer_submit(conn, io, op->flags, held, keep);
 	rxfer_keys_granting(conn, op->grants);
