@@ -18,9 +18,9 @@ rpc=(--mode rpc --depth 8 -s 512 -n 300 --warmup 0 --verify)
 @test "revokes ask for a completion, requests only where the queue would stop" {
 	loop 2 "${rpc[@]}" --strategy frwr --revoke async --signal inferred,half
 	rows "$out_file" 2 'f("sqe_per_io") == 3'
-	rows "$out_file" 2 'f("signal") == "half" ? f("cqe_per_io") == 0.5 : f("cqe_per_io") >= 1'
+	rows "$out_file" 2 'f("signal") == "half" ? f("cqe_per_io") < 0.6 : f("cqe_per_io") >= 1'
 	loop 1 "${rpc[@]}" --strategy global --signal inferred
-	rows "$out_file" 1 'f("cqe_per_io") == 0.25 && f("forced_signals") == 75'
+	rows "$out_file" 1 'f("cqe_per_io") < 0.3 && f("forced_signals") == f("cqe_per_io") * 300'
 }
 
 @test "with the default queue nobody waits for entries, and nothing would have been let go too early" {
