@@ -237,6 +237,16 @@ static void mw_granted(struct rxfer_conn *conn, struct rxfer_exposure *x)
 	}
 }
 
+/* All that are open are being revoked: say of which key. */
+static int revoking_already(struct rxfer_exposure *x)
+{
+	uint32_t i = 0;
+
+	while (x->grant[i].state != RXFER_GRANT_REVOKING)
+		i++;
+	return rxfer_exposure_revoking(x, i);
+}
+
 static int mw_revoke_wrs(struct rxfer_conn *conn, struct rxfer_exposure *x, struct ibv_send_wr *wr)
 {
 	int n = 0, rc;
@@ -250,7 +260,7 @@ static int mw_revoke_wrs(struct rxfer_conn *conn, struct rxfer_exposure *x, stru
 			return rc;
 		wr[n++] = local_inv(x->seg[i].key);
 	}
-	return n;
+	return n ? n : revoking_already(x);
 }
 
 /* Another window in place of one that has had all its keys. Where it lies open, under

@@ -320,6 +320,14 @@ static void a_post_that_does_not_fit(void **state)
 
 /* ---- Revoking ---- */
 
+static void says_key(uint32_t k)
+{
+	char words[32];
+
+	snprintf(words, sizeof(words), "key %#x", k);
+	engine_said(words);
+}
+
 /* Open until the completion was polled, though the device has long done it. */
 static void open_until_it_is_proven(void **state)
 {
@@ -380,6 +388,42 @@ static void proven_by_a_later_one(void **state)
 	open_keys(&p, 0, 0);
 	assert_int_equal(rxfer_conn_counts(p.e.client)->cqe, 2);
 	account(&p, 0, 0);
+	close_pair(&p);
+}
+
+/* Under way or over: it is the second time, and no WR is posted for it. */
+static void never_twice(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_SYNC, 3);
+	assert_int_equal(revoke(&p, 0, 0), -ENOENT);
+	expose(&p, 0, 3, GAPS);
+	assert_int_equal(revoke(&p, 0, 0), -ENOENT);
+	says_key(key(&p, 0));
+	ask(&p, 0);
+	expect_done(&p, RXFER_SEND, 0);
+	serve(&p);
+	assert_int_equal(revoke(&p, 0, 0), 0);
+	p.held[0] = 0;
+	assert_int_equal(revoke(&p, 0, 0), -EALREADY);
+	says_key(key(&p, 0));
+	posted(&p, 2, 3, 1, 3);
+	expect_done(&p, RXFER_REVOKE, REVOKE);
+	assert_int_equal(revoke(&p, 0, 0), -EALREADY);
+	says_key(key(&p, 0));
+	expose(&p, 0, 2, GAPS);
+	assert_int_equal(revoke(&p, 0, 0), -ENOENT); /* the new ones are not granted */
+	posted(&p, 2, 3, 1, 3);
+	assert_int_equal(fake_stats()->sqes, 7);
+	expect_nothing(&p);
+	ask(&p, 0);
+	reaches(&p, segs(&p, 0, 2)[1]);
+	expect_done(&p, RXFER_SEND, 0);
+	assert_int_equal(revoke(&p, 0, 0), 0);
+	expect_done(&p, RXFER_REVOKE, REVOKE);
+	assert_int_equal(fake_stats()->invalidates, 5);
 	close_pair(&p);
 }
 
@@ -463,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_post_that_does_not_fit),
 		cmocka_unit_test(open_until_it_is_proven),
 		cmocka_unit_test(proven_by_a_later_one),
+		cmocka_unit_test(never_twice),
 		cmocka_unit_test(not_by_a_call),
 		cmocka_unit_test(no_room_for_a_revoke),
 		cmocka_unit_test(closed_with_keys_open),
