@@ -357,9 +357,9 @@ int rxfer_no_credits(struct rxfer_conn *conn);
 /* expose.c: the QP is gone: whatever is exposed still goes, too. */
 void rxfer_expose_destroy(struct rxfer_conn *conn);
 
-/* keys.c: the WRs of what @x is to expose go to the head of the I/O; they are about to be posted;
- * the device took them; an I/O that revokes is done. */
-void rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x);
+/* keys.c: the WRs of what @x is to expose go to the head of the I/O (-EBUSY: they were posted
+ * before); they are about to be posted; the device took them; an I/O that revokes is done. */
+int rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x);
 static inline void rxfer_keys_forget(struct rxfer_io *io)
 {
 	io->front = 0;

@@ -3,10 +3,10 @@
  * Keys that work requests grant and revoke: when they become valid, and when they are dead.
  *
  * Registering memory by a call has one moment for each of both. By WRs there are several.
- *rxfer_expose() chooses the keys, so that they can be written into the request. The post of the
- *request carries the WRs that make them valid in front of it, in one chain: the queue is ordered,
- *so whoever receives the request can use them. A LOCAL_INV is posted after the reply, or goes in
- *front of the next request (RXFER_REVOKE_LAZY), or there is none, as the peer's reply did it
+ * rxfer_expose() chooses the keys, so that they can be written into the request. The post of the
+ * request carries the WRs that make them valid in front of it, in one chain: the queue is ordered,
+ * so whoever receives the request can use them. A LOCAL_INV is posted after the reply, or goes in
+ * front of the next request (RXFER_REVOKE_LAZY), or there is none, as the peer's reply did it
  * (RXFER_REVOKE_REMOTE).
  *
  *	expose        post                      reply        post          completion
@@ -24,8 +24,8 @@
  *
  * A key is revoked once. A device may take a second revoke for an error that ends the connection,
  * and there is one whose kernel it brings down (rxe, Linux 6.1 to 7.3), so each is asked of the
- *ledger before its WR is made; a peer that revokes what is not granted ends the connection, and
- *nothing is sent after it.
+ * ledger before its WR is made; a peer that revokes what is not granted ends the connection, and
+ * nothing is sent after it.
  */
 #include <errno.h>
 #include "reg.h"
@@ -38,11 +38,16 @@ static void chain(struct ibv_send_wr *wr, uint32_t n)
 		wr[i].next = &wr[i + 1];
 }
 
-void rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x)
+int rxfer_keys_build(struct rxfer_conn *conn, struct rxfer_io *io, struct rxfer_exposure *x)
 {
+	if (x->open)
+		return rxfer_fail(
+			EBUSY,
+			"what is exposed was granted already: each request takes an rxfer_expose()");
 	io->front = conn->by_wr->grant(conn, x, io->wr);
 	io->proves = x->nwas ? x : NULL;
 	chain(io->wr, io->front);
+	return 0;
 }
 
 /* What was open before is being revoked by the same post. */

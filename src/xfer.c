@@ -446,14 +446,16 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 {
 	const struct rxfer_frag *local = op->local;
 	uint32_t n = op->nlocal, fixed = op->flags & RXFER_ASIDE ? n : op->fixed;
-	int rc;
+	int rc = 0;
 
 	io->done.id = op->id;
 	io->done.op = op->op;
 	io->aside = op->flags & RXFER_ASIDE;
 	io->epoch = op->epoch ? op->epoch : &io->sig_epoch;
 	if (__builtin_expect(op->grants && conn->by_wr, 0))
-		rxfer_keys_build(conn, io, op->grants);
+		rc = rxfer_keys_build(conn, io, op->grants);
+	if (rc)
+		return rc;
 	if (op->op == RXFER_SEND && conn->staging && n > conn->sge_max) {
 		linearise(conn, io, local, n);
 		local = &io->staging;

@@ -318,6 +318,31 @@ static void a_post_that_does_not_fit(void **state)
 	close_pair(&p);
 }
 
+/* Its keys are open: another post cannot grant them again. */
+static void granted_once(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_SYNC, 1);
+	expose(&p, 0, 1, GAPS);
+	ask(&p, 0);
+	p.held[0] = 0;
+	assert_int_equal(expose_part(&p, 0, 1, GAPS, BOTH), -EBUSY);
+	assert_int_equal(post_request(&p, 0, 0), -EBUSY);
+	engine_said("granted already");
+	posted(&p, 1, 1, 1, 0);
+	open_keys(&p, 1, LEN);
+	p.held[0] = p.info.later;
+	expect_done(&p, RXFER_SEND, 0);
+	reaches(&p, segs(&p, 0, 1)[0]);
+	assert_int_equal(revoke(&p, 0, 0), 0);
+	expect_done(&p, RXFER_REVOKE, REVOKE);
+	posted(&p, 2, 1, 1, 1);
+	account(&p, 0, 0);
+	close_pair(&p);
+}
+
 /* ---- Revoking ---- */
 
 static void says_key(uint32_t k)
@@ -505,6 +530,7 @@ int main(void)
 		cmocka_unit_test(chosen_again_and_again),
 		cmocka_unit_test(what_is_refused_leaves_nothing),
 		cmocka_unit_test(a_post_that_does_not_fit),
+		cmocka_unit_test(granted_once),
 		cmocka_unit_test(open_until_it_is_proven),
 		cmocka_unit_test(proven_by_a_later_one),
 		cmocka_unit_test(never_twice),
