@@ -41,7 +41,8 @@ static void release(struct fake_object *object)
 
 	fake.mw[slot].mw = NULL;
 	fake.mw[slot].next_key = mw->rkey + 1;
-	fake.mw_free[fake.mw_nfree++] = slot;
+	if (!fake.config.mw_numbered_on)
+		fake.mw_free[fake.mw_nfree++] = slot;
 	free(mw);
 }
 

@@ -122,6 +122,7 @@ enum fake_cq_order { FAKE_CQ_WRITTEN, FAKE_CQ_SQ_FIRST, FAKE_CQ_RQ_FIRST, FAKE_C
  * @stuck_reg_mr: that registration from now on never comes back (0: all do), as where the kernel
  * does not
  * @fail_wr:    the @nth WR that is executed completes with status @err and moves nothing
+ * @mw_numbered_on: a window's number is none that another had before (else the one that went last)
  * @fail_bind:  the @nth BIND from now on that is executed fails, though all is right with it
  */
 struct fake_config {
@@ -135,7 +136,7 @@ struct fake_config {
 	bool early_sends;
 	uint32_t sq_extra, sq_real, poll_every;
 	enum fake_cq_order cq_order;
-	bool negative_errno;
+	bool negative_errno, mw_numbered_on;
 	uint32_t event, event_at;
 	struct {
 		uint32_t nth, take;
