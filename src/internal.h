@@ -367,7 +367,7 @@ static inline void rxfer_keys_forget(struct rxfer_io *io)
 }
 void rxfer_keys_granting(struct rxfer_conn *conn, struct rxfer_exposure *x);
 void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x);
-int rxfer_keys_dead(struct rxfer_conn *conn, struct rxfer_exposure *x);
+int rxfer_keys_dead(const struct rxfer_io *io);
 
 /* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
 int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);

@@ -67,15 +67,25 @@ void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x)
 
 /* ---- Revoking ---- */
 
-int rxfer_keys_dead(struct rxfer_conn *conn, struct rxfer_exposure *x)
+static int were_proven(struct rxfer_exposure *x, uint64_t now)
 {
-	uint64_t now = rxfer_now();
 	int rc = 0;
 
-	(void)conn;
 	for (; !rc && x->nwas; x->nwas--)
 		if (x->was[x->nwas - 1].state == RXFER_GRANT_REVOKING)
 			rc = rxfer_exposure_was_proven(x, x->nwas - 1, now);
+	return rc;
+}
+
+/* A request revoked what was open before it, and not what it granted. */
+int rxfer_keys_dead(const struct rxfer_io *io)
+{
+	struct rxfer_exposure *x = io->proves;
+	uint64_t now = rxfer_now();
+	int rc = 0;
+
+	if (io->done.op != RXFER_REVOKE)
+		return were_proven(x, now);
 	for (uint32_t i = 0; !rc && i < x->nseg; i++)
 		if (x->grant[i].state == RXFER_GRANT_REVOKING)
 			rc = rxfer_exposure_proven(x, i, now);

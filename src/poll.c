@@ -154,7 +154,7 @@ static inline int settle(struct rxfer_conn *conn, struct rxfer_io *io)
 	int rc = rxfer_io_unmap(conn, io);
 
 	if (!rc && io->proves)
-		rc = rxfer_keys_dead(conn, io->proves);
+		rc = rxfer_keys_dead(io);
 	if (io->front)
 		rxfer_keys_forget(io);
 	return rc;

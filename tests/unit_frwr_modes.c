@@ -241,6 +241,33 @@ static void lazy(void **state)
 	close_pair(&p);
 }
 
+/* The keys of now can be revoked, too; the proof of those before is none of it. */
+static void lazy_and_revoked_by_hand(void **state)
+{
+	const struct how how = {.revoke = RXFER_REVOKE_LAZY};
+	struct pair p;
+
+	(void)state;
+	open_with(&p, NULL, &how);
+	expose(&p, 0, 1, GAPS);
+	ask_and_hear(&p, 0, 0, 0);
+	expose(&p, 0, 1, GAPS);
+	ask(&p, 0);
+	p.held[0] += rxfer_sq_reserve(rxfer_conn_sq(p.e.client), 1) ? 0 : 1;
+	assert_int_equal(revoke(&p, 0, 0), 0);
+	open_keys(&p, 2, LEN);
+	serve(&p);
+	expect_done(&p, RXFER_SEND, 0);
+	open_keys(&p, 1, LEN);
+	expect_done(&p, RXFER_REVOKE, REVOKE);
+	open_keys(&p, 0, 0);
+	expose(&p, 0, 1, GAPS);
+	ask(&p, 0);
+	posted(&p, 4, 3, 3, 2);
+	expect_done(&p, RXFER_SEND, 0);
+	close_pair(&p);
+}
+
 /* ---- The keys of a window ---- */
 
 /* One exposure, from its request to the proof that its keys are dead. */
@@ -398,6 +425,7 @@ int main(void)
 		cmocka_unit_test(the_reply_revokes_nothing),
 		cmocka_unit_test(the_flag_of_rxe),
 		cmocka_unit_test(lazy),
+		cmocka_unit_test(lazy_and_revoked_by_hand),
 		cmocka_unit_test(a_key_comes_back),
 		cmocka_unit_test(renewed_in_time),
 		cmocka_unit_test(renewed_in_vain),
