@@ -277,6 +277,8 @@ static int renew(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
 	w->mw = NULL;
 	if (i < x->nseg && x->grant[i].state == RXFER_GRANT_OPEN)
 		rc = rxfer_exposure_proven(x, i, rxfer_now());
+	else if (i < x->nwas && x->was[i].state == RXFER_GRANT_OPEN)
+		rc = rxfer_exposure_was_proven(x, i, rxfer_now());
 	if (!rc)
 		rc = alloc(conn, w);
 	if (!rc && w->mw->rkey / KEYS != before)

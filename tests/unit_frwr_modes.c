@@ -387,6 +387,40 @@ static void renewed_in_vain(void **state)
 	close_pair(&p);
 }
 
+/* What is open lazily ends with its window, whether the next keys were chosen already or not, and
+ * is not revoked once more. */
+static void renewed_while_open(void **state)
+{
+	(void)state;
+	for (int chosen = 0; chosen < 2; chosen++) {
+		struct rxfer_seg old;
+		struct pair p;
+
+		open_pair(&p, RXFER_REVOKE_LAZY, 2);
+		for (uint32_t i = 0; i < 255; i++) {
+			expose(&p, 0, 1 + (i == 254), GAPS);
+			one_io(&p, 0, true);
+		}
+		old = segs(&p, 0, 2)[0];
+		open_keys(&p, 2, LEN);
+		if (chosen)
+			expose(&p, 0, 1, GAPS);
+		assert_int_equal(rxfer_exposure_renew(p.e.client, p.x[0]), 0);
+		open_keys(&p, 1, LEN);
+		assert_int_equal(rxfer_exposure_open(p.x[0]), 1);
+		expose(&p, 0, 2, GAPS);
+		ask(&p, 0);
+		assert_int_equal(rxfer_conn_counts(p.e.client)->sqe_op[RXFER_REVOKE], 255);
+		serve(&p);
+		expect_done(&p, RXFER_SEND, 0);
+		open_keys(&p, 2, LEN);
+		reaches(&p, segs(&p, 0, 2)[0]);
+		reaches(&p, segs(&p, 0, 2)[1]);
+		is_refused(&p, RXFER_WRITE, old);
+		close_pair(&p);
+	}
+}
+
 /* ---- Phases ---- */
 
 static void phases_are_timed(void **state)
@@ -429,6 +463,7 @@ int main(void)
 		cmocka_unit_test(a_key_comes_back),
 		cmocka_unit_test(renewed_in_time),
 		cmocka_unit_test(renewed_in_vain),
+		cmocka_unit_test(renewed_while_open),
 		cmocka_unit_test(phases_are_timed),
 	};
 
