@@ -289,7 +289,11 @@ uint64_t rxfer_open_after(const struct rxfer_exposure *x)
 
 uint32_t rxfer_exposure_open(const struct rxfer_exposure *x)
 {
-	return x->open;
+	uint32_t n = x->open;
+
+	for (uint32_t i = 0; i < x->nwas; i++)
+		n += x->was[i].state != RXFER_GRANT_DEAD;
+	return n;
 }
 
 /* ---- What lies open ---- */

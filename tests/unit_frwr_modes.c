@@ -241,6 +241,38 @@ static void lazy(void **state)
 	close_pair(&p);
 }
 
+/* Chosen again and not posted, or refused: what was open is still revoked once. */
+static void lazy_and_not_posted(void **state)
+{
+	const struct how how = {.revoke = RXFER_REVOKE_LAZY, .exposed = 2, .ios = 1, .slots = 2};
+	struct pair p;
+
+	(void)state;
+	open_with(&p, NULL, &how);
+	expose(&p, 0, 2, GAPS);
+	ask_and_hear(&p, 0, 0, 0);
+	assert_int_equal(expose_part(&p, 0, FRAGS, GAPS, BOTH), -EMSGSIZE);
+	assert_int_equal(rxfer_exposure_open(p.x[0]), 2);
+	expose(&p, 1, 1, GAPS);
+	ask(&p, 1);
+	expose(&p, 0, 1, GAPS);
+	assert_int_equal(post_request(&p, 0, 0), -EAGAIN);
+	assert_int_equal(rxfer_exposure_open(p.x[0]), 2);
+	open_keys(&p, 3, LEN);
+	serve(&p);
+	expect_done(&p, RXFER_SEND, 1);
+	expose(&p, 0, 2, GAPS);
+	ask(&p, 0);
+	assert_int_equal(rxfer_exposure_open(p.x[0]), 4);
+	serve(&p);
+	expect_done(&p, RXFER_SEND, 0);
+	assert_int_equal(rxfer_exposure_open(p.x[0]), 2);
+	assert_int_equal(fake_stats()->invalidates, 2);
+	reaches(&p, segs(&p, 0, 2)[0]);
+	reaches(&p, segs(&p, 0, 2)[1]);
+	close_pair(&p);
+}
+
 /* The keys of now can be revoked, too; the proof of those before is none of it. */
 static void lazy_and_revoked_by_hand(void **state)
 {
@@ -459,6 +491,7 @@ int main(void)
 		cmocka_unit_test(the_reply_revokes_nothing),
 		cmocka_unit_test(the_flag_of_rxe),
 		cmocka_unit_test(lazy),
+		cmocka_unit_test(lazy_and_not_posted),
 		cmocka_unit_test(lazy_and_revoked_by_hand),
 		cmocka_unit_test(a_key_comes_back),
 		cmocka_unit_test(renewed_in_time),
