@@ -34,7 +34,7 @@ is() {
 }
 
 @test "write-imm: verified with every strategy; one message for each I/O" {
-	loop 18 --op write-imm --strategy all --frags 1,5 -s 777 --signal all,io,half -n 100 -t 5 --verify
+	loop 18 --op write-imm --strategy global,multi-wr,per-io --frags 1,5 -s 777 --signal all,io,half -n 100 -t 5 --verify
 	loop 1 --op write-imm --strategy multi-wr --frags 4 -s 400 -n 300 -t 4 --signal io --warmup 0
 	is sqe_per_io 4.0000
 	is cqe_per_io 1.0000
@@ -53,6 +53,18 @@ is() {
 	[[ $status == 1 ]]
 	is status skipped
 	is reason "iWARP has no immediate data"
+}
+
+@test "frwr is skipped, with the reason; a run of nothing else is no success" {
+	bench loopback -d fake0 --op all --strategy all --frags 3 -s 777 -n 20 --verify --format csv
+	ended 0
+	rows "$out_file" 16 'f("strategy") != "frwr" ? f("status") == "ok" && f("iterations") == 20 : f("status") == "skipped" && \
+		f("engine") == "mw" && f("iterations") == "" && f("reason") ~ /^frwr has no key for local use: .*take another strategy/'
+	bench loopback -d fake0 --op write --strategy frwr --bidir -n 5 --format csv
+	ended 1
+	is status skipped
+	counted sqes 0
+	counted reg_mr 0
 }
 
 # The peer answers a READ by writing: each sink must allow it, and a completion may overtake a READ.
@@ -154,7 +166,7 @@ is() {
 }
 
 @test "bidir: every operation and strategy, verified in both directions" {
-	loop 24 --op all --strategy all --frags 1,3 -s 777 -n 100 -t 5 -q 2 --bidir --verify
+	loop 24 --op all --strategy global,multi-wr,per-io --frags 1,3 -s 777 -n 100 -t 5 -q 2 --bidir --verify
 	loop 4 --op all --poll event -s 64 -n 100 --bidir --verify
 }
 

@@ -48,7 +48,7 @@ failed() {
 }
 
 @test "every operation, strategy, number of fragments: verified, every policy" {
-	loop 72 --op read,write,send --strategy all --frags 1,3 -s 777 -n 60 --depth 5 --verify --poll yield \
+	loop 72 --op read,write,send --strategy global,multi-wr,per-io --frags 1,3 -s 777 -n 60 --depth 5 --verify --poll yield \
 		--signal all,io,half,every:4
 	rows "$out_file" 72 'f("verify") == "yes" && f("iterations") == 60'
 }
@@ -89,14 +89,14 @@ sent_credits() {
 	local seed
 	for seed in 1 2; do
 		FAKEHCA=seed=$seed,sq_delay=50,read_lag=20,cq_order=3,sq_extra=9,mtu=256 \
-			loop 9 --op read,write,send --strategy all --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
+			loop 9 --op read,write,send --strategy global,multi-wr,per-io --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
 		FAKEHCA=seed=$seed,rq_delay=80,cq_order=$((seed % 3)),max_sge=2,max_sge_rd=1,max_rd_atomic=1 \
-			loop 9 --op read,write,send --strategy all --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
+			loop 9 --op read,write,send --strategy global,multi-wr,per-io --frags 5 -s 3000 -n 100 --depth 7 --verify --poll yield
 	done
 }
 
 @test "the smallest queue works, one entry less is refused" {
-	loop 3 --op write --strategy all --frags 4 -s 4096 -n 200 --depth 8 --sq-depth 5 --verify
+	loop 3 --op write --strategy global,multi-wr,per-io --frags 4 -s 4096 -n 200 --depth 8 --sq-depth 5 --verify
 	bench loopback -d fake0 --op write --strategy multi-wr --frags 4 -n 5 --sq-depth 4 --format csv
 	failed 'takes 4' '--sq-depth 5'
 }

@@ -23,6 +23,14 @@ rpc() {
 	loop "$rows" --mode rpc "$@"
 }
 
+# of_all N ARG...: the same of all strategies, of which frwr has no key for data in a request: such a row is
+# skipped.
+of_all() {
+	bench loopback -d fake0 --format csv --mode rpc --strategy all "${@:2}"
+	ended 0 && rows "$out_file" "$1" 'f("strategy") f("op") == "frwrsend" ? f("status") == "skipped" && \
+		f("reason") ~ /^frwr has no key for local use: / : f("status") == "ok"'
+}
+
 # that CONDITION: holds for each row of the latest runs.
 that() {
 	rows "$out_file" "$(($(grep -c '' "$out_file") - 1))" "$1"
@@ -103,7 +111,7 @@ server() {
 @test "write with --reply imm: the last WRITE is the reply, one WR less" {
 	exactly "$(server 0 1 0 1 1)" --op write --reply imm -s 600
 	exactly "$(server 0 6 0 1 1)" --op write --reply imm -s 600 --frags 6 --strategy multi-wr
-	rpc 6 --op write --reply imm,send --strategy all --frags 5 -s 777 -n 100 --verify --rnr-retry 0
+	rpc 8 --op write --reply imm,send --strategy all --frags 5 -s 777 -n 100 --verify --rnr-retry 0
 }
 
 @test "send: one message there, one back, and the data are in the first" {
@@ -186,8 +194,13 @@ registers() {
 }
 
 @test "--peer-strategy: the server's own memory; verified with each of both ends" {
-	rpc 9 --op read,write,send --strategy per-io --peer-strategy all --frags 3 -s 777 -n 60 --depth 5 --verify
-	rows "$out_file" 9 'f("verify") == "yes" && f("peer_strategy") ~ /^(global|multi-wr|per-io)$/'
+	bench loopback -d fake0 --mode rpc --op read,write,send --strategy per-io --peer-strategy all --frags 3 -s 777 -n 60 \
+		--depth 5 --verify --format csv
+	ended 0
+	# Data of a send lie where they arrive.
+	rows "$out_file" 12 'f("verify") == "yes" && (f("peer_strategy") == "frwr" && f("op") != "send" ? f("status") == "skipped" \
+		&& f("reason") ~ /^the server side: frwr has no key for local use: / : f("status") == "ok" && \
+		f("peer_strategy") ~ /^(global|multi-wr|per-io|frwr)$/)'
 	rpc 1 --op write --peer-strategy per-io --frags 3 -s 600 -n 500 --warmup 0
 	rows "$out_file" 1 'f("strategy") == "global" && f("peer_strategy") == "per-io"'
 	(($(of_double reg_mr) >= 1500)) || fail "not registered for each I/O"
@@ -211,8 +224,8 @@ registers() {
 # ---- revoking, exposure ----
 
 @test "revoke: none where nothing has a key of its own; auto is async where the server reads, sync where it writes" {
-	rpc 9 --op read,write,send --strategy all -s 8k --frags 2 -n 100 --depth 4
-	that 'f("revoke") == (f("op") == "send" ? "" : f("strategy") != "per-io" ? "none" : f("op") == "read" ? "async" : "sync")'
+	of_all 12 --op read,write,send -s 8k --frags 2 -n 100 --depth 4
+	that 'f("revoke") == (f("op") == "send" ? "" : f("strategy") ~ /^(global|multi-wr)$/ ? "none" : f("op") == "read" ? "async" : "sync")'
 	that 'f("opts") !~ /revoke/'
 	# At once, so that nobody waits for it with the reply there; or later, and somebody does.
 	rpc 4 --op read,write --strategy per-io --revoke sync,async -s 8k -n 200 --depth 2 --verify
@@ -224,10 +237,10 @@ registers() {
 @test "revoke: what a strategy lacks is one skipped row with the reason; of nothing else a run is no success" {
 	bench loopback -d fake0 --mode rpc --op read --strategy all --revoke sync,none -n 50 -s 64 --format csv
 	ended 0
-	rows "$out_file" 6 'f("status") == ((f("strategy") == "per-io") == (f("opts") ~ /revoke=sync/) ? "ok" : "skipped") \
+	rows "$out_file" 8 'f("status") == ((f("strategy") ~ /^(per-io|frwr)$/) == (f("opts") ~ /revoke=sync/) ? "ok" : "skipped") \
 		&& (f("status") == "ok" || f("iterations") == "")'
-	rows "$out_file" 6 'f("status") == "ok" ? f("reason") == "" : f("reason") ~ "^" f("strategy") " .*--revoke"'
-	bench loopback -d fake0 --mode rpc --op write --strategy all --revoke remote,lazy -n 50 -s 64 --format csv
+	rows "$out_file" 8 'f("status") == "ok" ? f("reason") == "" : f("reason") ~ "^" f("strategy") " .*--revoke"'
+	bench loopback -d fake0 --mode rpc --op write --strategy global,multi-wr,per-io --revoke remote,lazy -n 50 -s 64 --format csv
 	ended 1
 	rows "$out_file" 6 'f("status") == "skipped" && f("reason") ~ "^" f("strategy") " .*--revoke"'
 	counted sqes 0
@@ -235,12 +248,12 @@ registers() {
 
 @test "exposed: all of it, all the time, under one key; else what is in flight; of a send nothing" {
 	local all='f("depth") * f("qps") * (f("bytes") + f("frag_gap") * (f("frags") - 1))'
-	rpc 9 --op read,write,send --strategy all -s 8k --frags 2 -n 200 --depth 4
-	that 'f("op") == "send" ? f("exposed_bytes_peak") == 0 && f("exposed_bytes_avg") == 0 && f("exposure_scope") == "" \
-		: f("exposure_scope") == "pd"'
-	that 'f("op") == "send" || f("strategy") == "per-io" || \
+	of_all 12 --op read,write,send -s 8k --frags 2 -n 200 --depth 4
+	that 'f("op") == "send" ? f("exposed_bytes_peak") + f("exposed_bytes_avg") == 0 && f("exposure_scope") == "" \
+		: f("exposure_scope") == (f("strategy") == "frwr" ? "qp" : "pd")'
+	that 'f("op") == "send" || f("strategy") !~ /^(global|multi-wr)$/ || \
 		(f("exposed_bytes_peak") == '"$all"' && f("exposed_bytes_avg") == f("exposed_bytes_peak"))'
-	that 'f("op") == "send" || f("strategy") != "per-io" || (f("exposed_bytes_peak") <= f("depth") * f("bytes") && \
+	that 'f("op") == "send" || f("strategy") !~ /^(per-io|frwr)$/ || (f("exposed_bytes_peak") <= f("depth") * f("bytes") && \
 		f("exposed_bytes_peak") >= f("bytes") && f("exposed_bytes_avg") > 0 && f("exposed_bytes_avg") <= f("exposed_bytes_peak"))'
 	rpc 2 --op write --strategy global,per-io -s 8k -n 200 --depth 4 --qps 3
 	that 'f("strategy") == "global" ? f("exposed_bytes_peak") == '"$all"' : f("exposed_bytes_peak") <= 12 * 8192'
@@ -276,10 +289,10 @@ registers() {
 }
 
 @test "the server's queue: 8 entries for I/Os of 256 segments, in rounds, by turns" {
-	rpc 6 --op read,write --strategy all --frags 256 -s 64k -n 60 --peer-sq-depth 8 --verify --rnr-retry 0
-	# A client that registers 256 times for each may be the slower one: then nobody waits to begin.
+	rpc 8 --op read,write --strategy all --frags 256 -s 64k -n 60 --peer-sq-depth 8 --verify --rnr-retry 0
+	# A client that registers 256 times for each, or binds, may be the slower one: then nobody waits to begin.
 	that 'f("iterations") == 60 && f("peer_sqe_per_io") == 257 && f("peer_sq_peak") < 8 && \
-		(f("peer_stalls_per_io") > 0 || f("strategy") == "per-io")'
+		(f("peer_stalls_per_io") > 0 || f("strategy") ~ /^(per-io|frwr)$/)'
 	that 'f("stalls_per_io") == 0'
 	rpc 2 --op write --reply imm,send --strategy multi-wr --frags 256 -s 64k -n 60 --peer-sq-depth 8 --verify --rnr-retry 0
 	that 'f("peer_sqe_per_io") == (f("opts") ~ /reply=imm/ ? 256 : 257)'
@@ -539,6 +552,8 @@ peer_by_rules() {
 	refused 2 'contradiction: --reply imm, --op read: '
 	bench loopback -d fake0 --mode rpc --op write --reply imm -s 0
 	refused 2 'contradiction: --reply imm, --size 0: '
+	bench loopback -d fake0 --mode rpc --op write --reply imm --strategy frwr --revoke remote
+	refused 2 'contradiction: --reply imm, --revoke remote: '
 	bench loopback -d fake0 --mode rpc --op write --reply imm -s 64 --inline-threshold 64
 	refused 2 'contradiction: --reply imm, --size 64, --inline-threshold 64: '
 }

@@ -27,9 +27,12 @@ under_valgrind() {
 }
 
 @test "every operation, strategy and policy, verified" {
-	under_valgrind --op read,write,send --strategy all --frags 3 --verify
+	under_valgrind --op read,write,send --strategy global,multi-wr,per-io --frags 3 --verify
 	ended 0
 	rows "$out_file" 9 'f("status") == "ok"'
+	under_valgrind --mode rpc --op read,write --strategy frwr --revoke sync,async,remote,lazy --frags 3 --verify --mw-renew
+	ended 0
+	rows "$out_file" 8 'f("status") == "ok"'
 	under_valgrind --op write,send --strategy multi-wr --frags 4 --signal all,io,every:3,half --sq-depth 5
 	ended 0
 	rows "$out_file" 8 'f("status") == "ok"'

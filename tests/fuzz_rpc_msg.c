@@ -7,6 +7,7 @@
  *	bits 2, 3	the flags
  *	bit 4		all I/Os are of 0 bytes
  *	bit 5		few slots, segments and bytes
+ *	bit 6		the third flag
  *
  * so "1..." is a small read. It is parsed as a request and as a reply. What is accepted is within
  * the limits and, written again, the same bytes; what is refused is so in one clean line.
@@ -27,7 +28,7 @@ static struct rpc_limits limits_of(uint8_t byte)
 		.bytes = small ? 4096 : UINT64_MAX,
 		.inline_max = small ? 64 : RPC_INLINE_MAX,
 		.op = byte & 3 ? (enum rpc_op)(byte & 3) : RPC_READ,
-		.flags = byte >> 2 & 3,
+		.flags = (byte >> 2 & 3) | (byte >> 4 & RPC_INVALIDATE),
 	};
 
 	if (byte & 16)

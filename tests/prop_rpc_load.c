@@ -207,10 +207,10 @@ int __real_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
 			 struct rxfer_prepared **out);
 int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
 			 struct rxfer_prepared **out);
-int __real_rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
-				    uint32_t *held, uint32_t keep);
-int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
-				    uint32_t *held, uint32_t keep);
+int __real_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+				    unsigned int flags, uint32_t *held, uint32_t keep);
+int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+				    unsigned int flags, uint32_t *held, uint32_t keep);
 int __real_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
@@ -286,8 +286,8 @@ int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
 /* Where something is held back it goes by its lists, and so by rxfer_post_held(). */
 static bool looked_at;
 
-int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsigned int flags,
-				    uint32_t *held, uint32_t keep)
+int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+				    unsigned int flags, uint32_t *held, uint32_t keep)
 {
 	struct prepared *what = prepared;
 	int rc;
@@ -296,7 +296,7 @@ int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint64_t id, unsig
 		what++;
 	others_go_on(what->conn);
 	looked_at = false;
-	rc = __real_rxfer_post_prepared_held(p, id, flags, held, keep);
+	rc = __real_rxfer_post_prepared_held(p, imm, id, flags, held, keep);
 	what->op.id = id;
 	if (!looked_at && !(running->model.moves && running->r.cfg.op == OP_READ))
 		check_order(running, what->conn, &what->op);

@@ -82,6 +82,8 @@ static void random_trial(struct trial *t, struct prop *p)
 		t->limits.flags = t->limits.op == RPC_SEND    ? RPC_DATA_BACK
 				  : t->limits.op == RPC_WRITE ? RPC_REPLY_IMM
 							      : 0;
+	if (t->limits.op != RPC_SEND && prop_chance(p, 30))
+		t->limits.flags |= RPC_INVALIDATE;
 	for (uint32_t i = 0; i < BYTES; i++)
 		t->bytes[i] = (uint8_t)prop_next(p);
 	if (t->is_reply)

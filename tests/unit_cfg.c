@@ -139,7 +139,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.reply, REPLY_SEND);
 	assert_int_equal(c.defer, DEFER_SLOT);
 	assert_int_equal(c.inline_threshold, 0);
-	assert_false(c.verify);
+	assert_false(c.verify || c.mw_renew);
 	cfg_print(&c, 0, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(cfg_check(&c, text, sizeof(text)), 0);
@@ -161,7 +161,8 @@ static const char *const wire[] = {"duration",	    "frag-gap",
 				   "mem",	    "revoke",
 				   "peer-strategy", "peer-signal",
 				   "peer-sq-depth", "reply",
-				   "defer",	    "inline-threshold"};
+				   "defer",	    "inline-threshold",
+				   "mw-renew"};
 
 static bool is_wire(const char *name)
 {
@@ -447,6 +448,11 @@ static const struct {
 	 "carry the reply; take a larger size or a lower threshold"},
 	{{"mode", "rpc", "op", "write", "reply", "imm", "size", "4097", "inline-threshold", "4k"},
 	 NULL},
+	{{"mode", "rpc", "op", "write", "reply", "imm", "revoke", "remote"},
+	 "contradiction: --reply imm, --revoke remote: it is a SEND that revokes a key of the "
+	 "peer's, and with --reply imm there is none; leave out --reply or take another --revoke"},
+	{{"mode", "rpc", "op", "write", "reply", "imm", "revoke", "lazy"}, NULL},
+	{{"mode", "rpc", "op", "write", "revoke", "remote"}, NULL},
 	/* the peer's queue */
 	{{"mode", "rpc", "peer-signal", "every:17", "peer-sq-depth", "16"},
 	 "contradiction: --peer-signal every:17, --peer-sq-depth 16: K is larger than the send "
@@ -461,7 +467,7 @@ static const struct {
 	{"revoke", "sync", "auto"},	 {"peer-strategy", "per-io", "global"},
 	{"peer-signal", "io", "half"},	 {"peer-sq-depth", "64", "0"},
 	{"reply", "imm", "send"},	 {"defer", "recv", "slot"},
-	{"inline-threshold", "4k", "0"},
+	{"inline-threshold", "4k", "0"}, {"mw-renew", "yes", "no"},
 };
 
 static void set_all(struct cfg *c, const char *mode, const char *name, const char *value)

@@ -115,12 +115,13 @@ static void modes_of_the_strategies(void **state)
 	(void)state;
 	for (unsigned int i = 0; rxfer_strategy_name(i); i++) {
 		const char *s = rxfer_strategy_name(i);
-		bool sync = revocable(s);
+		bool by_wr = rxfer_strategy_by_wr(s), sync = by_wr || revocable(s);
 
 		assert_int_equal(rxfer_strategy_revokes(s, RXFER_REVOKE_AUTO), 0);
 		for (enum rxfer_revoke m = 0; m < RXFER_REVOKE_AUTO; m++) {
-			bool has = sync ? m == RXFER_REVOKE_SYNC || m == RXFER_REVOKE_ASYNC
-					: m == RXFER_REVOKE_NONE;
+			bool has = by_wr  ? m != RXFER_REVOKE_NONE
+				   : sync ? m == RXFER_REVOKE_SYNC || m == RXFER_REVOKE_ASYNC
+					  : m == RXFER_REVOKE_NONE;
 
 			assert_int_equal(rxfer_strategy_revokes(s, m), has ? 0 : -EOPNOTSUPP);
 			assert_int_equal(rxfer_revoke_resolve(s, m, BOTH, &out),

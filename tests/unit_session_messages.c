@@ -298,6 +298,13 @@ static const char *const count_names[] = {
 	"sq_peak",  "forced_signals", "cpu_ns", "sqe_read", "sqe_write",    "sqe_send", "stalls",
 	"unproven", "stall_ns"};
 
+/* The client's alone. */
+static void forget_own(struct counts *c)
+{
+	c->map_ns = c->unmap_ns = c->unrevoked = c->unproven_ns = c->unrevoked_ns = 0;
+	c->sqe_bind = c->sqe_inv = 0;
+}
+
 static void counts_travel(void **state)
 {
 	struct counts got, sent = {.sqe = 1,
@@ -318,10 +325,9 @@ static void counts_travel(void **state)
 	json_t *body = travel(counts_to_json(&sent));
 
 	(void)state;
-	assert_int_equal(sizeof(sent), 21 * sizeof(uint64_t)); /* a new member needs a name here */
+	assert_int_equal(sizeof(sent), 23 * sizeof(uint64_t)); /* a new member needs a name here */
 	memset(&got, 0xee, sizeof(got));
-	got.map_ns = got.unmap_ns = 0; /* the client's alone */
-	got.unrevoked = got.unproven_ns = got.unrevoked_ns = 0;
+	forget_own(&got);
 	assert_int_equal(counts_from_json(body, &got), 0);
 	assert_memory_equal(&got, &sent, sizeof(got));
 	for (size_t i = 0; i < sizeof(count_names) / sizeof(count_names[0]); i++) {

@@ -59,7 +59,7 @@ send_counts() {
 }
 
 @test "fragments: one WR for all up to the SGEs of one, one each with multi-wr; one post in any case" {
-	loop 6 --op read,write --strategy all -s 64 --frags 16 -n 500 --depth 4 --warmup 0
+	loop 6 --op read,write --strategy global,multi-wr,per-io -s 64 --frags 16 -n 500 --depth 4 --warmup 0
 	rows "$out_file" 6 'f("sqe_per_io") == (f("strategy") == "multi-wr" ? 16 : 1) && f("posts_per_io") == 1'
 	rows "$out_file" 6 'f("sq_depth") == (f("strategy") == "multi-wr" ? 129 : 9) && f("sq_peak") <= f("sq_depth")'
 	rows "$out_file" 6 'f("cqe_per_io") == 0.5 && f("forced_signals") == 250'

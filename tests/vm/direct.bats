@@ -21,15 +21,15 @@ load bench
 
 # Of a SEND beyond the device's SGEs too (33 and 100 fragments): it is gathered by copy.
 @test "every operation, strategy and number of fragments, sizes even and odd, with gaps and without" {
-	loop 72 --op read,write,send --strategy all -s 4097 --frags 1,3,33,100 --frag-gap 0,13 --depth 4 -n 6 \
+	loop 72 --op read,write,send --strategy global,multi-wr,per-io -s 4097 --frags 1,3,33,100 --frag-gap 0,13 --depth 4 -n 6 \
 		--warmup 1 --verify --rnr-retry 0
 	rows "$out_file" 72 'f("iterations") == 6 && f("verify") == "yes"'
-	loop 18 --op read,write,send --strategy all -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
+	loop 18 --op read,write,send --strategy global,multi-wr,per-io -s 65537 --frags 3,100 --frag-gap 4097 --depth 3 -n 5 --warmup 0 \
 		--verify --rnr-retry 0
 }
 
 @test "I/Os of one byte" {
-	loop 9 --op read,write,send --strategy all -s 1 --depth 4 -n 50 --verify --rnr-retry 0
+	loop 9 --op read,write,send --strategy global,multi-wr,per-io -s 1 --depth 4 -n 50 --verify --rnr-retry 0
 	rows "$out_file" 9 'f("bytes") == 1 && f("iterations") == 50'
 }
 
@@ -118,7 +118,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 # bats test_tags=siw
 @test "over iWARP as well" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
-	DEVICE=siw0 loop 18 --op read,write,send --strategy all -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
+	DEVICE=siw0 loop 18 --op read,write,send --strategy global,multi-wr,per-io -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
 	rows "$out_file" 18 'f("transport") == "iWARP" && f("iterations") == 10'
 }
 

@@ -91,7 +91,7 @@ header+=,unproven_per_io,unrevoked_per_io,unproven_us_per_io,unrevoked_us_per_io
 	bench devices
 	ended 0
 	[[ $out == *"$DEVICE"$'\n'*RoCE*rxe*active*"$HOST"* ]] || fail "the device is not told of"
-	[[ $out == *global*multi-wr*per-io* ]] || fail "the strategies are not told of"
+	[[ $out == *global*multi-wr*per-io*frwr* ]] || fail "the strategies are not told of"
 	bench devices -d "$DEVICE"
 	ended 0
 }

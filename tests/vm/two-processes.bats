@@ -24,7 +24,7 @@ teardown() {
 	client --mode direct --op write --strategy per-io -s 64k -n 1000 --signal half --verify --format csv
 	ended 0
 	rows "$out_file" 1 'f("status") == "ok" && f("iterations") == 1000 && f("peer_host") == f("host")'
-	client --op read,write,send --strategy all -s 4k --frags 3 --qps 2 -n 20 --verify --rnr-retry 0 --format csv
+	client --op read,write,send --strategy global,multi-wr,per-io -s 4k --frags 3 --qps 2 -n 20 --verify --rnr-retry 0 --format csv
 	ended 0
 	rows "$out_file" 9 'f("status") == "ok" && f("iterations") == 40'
 	serving

@@ -12,13 +12,13 @@ bats_require_minimum_version 1.5.0
 load bench
 
 @test "write-imm: verified with every strategy, and credits never run out" {
-	loop 12 --op write-imm --strategy all --frags 1,33 --qps 1,2 -s 5000 --depth 5 -n 50 --verify --rnr-retry 0
+	loop 12 --op write-imm --strategy global,multi-wr,per-io --frags 1,33 --qps 1,2 -s 5000 --depth 5 -n 50 --verify --rnr-retry 0
 	loop 1 --op write-imm --strategy multi-wr --frags 4 -s 400 --depth 4 -n 400 --signal io --warmup 0 --rnr-retry 0
 	rows "$out_file" 1 'f("sqe_per_io") == 4 && f("cqe_per_io") == 1 && f("peer_sqe_per_io") == 0.25'
 }
 
 @test "both directions, verified" {
-	loop 24 --op all --strategy all --frags 1,5 -s 5000 --depth 5 -n 60 --bidir --verify --rnr-retry 0
+	loop 24 --op all --strategy global,multi-wr,per-io --frags 1,5 -s 5000 --depth 5 -n 60 --bidir --verify --rnr-retry 0
 	rows "$out_file" 24 'f("iterations") == 60 && f("peer_iterations") == 60 && f("peer_strategy") == f("strategy")'
 	loop 4 --op all -s 64 --qps 3 -n 200 --bidir --verify --rnr-retry 0 --poll event
 }
