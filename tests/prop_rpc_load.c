@@ -10,72 +10,10 @@
  * some of these are wrapped (ld --wrap), and let device and peer do something before and after.
  */
 #include <string.h>
-#include "rpc_load_model.h"
-#include "rpc_load_random.h"
+#include "rpc_load_sim.h"
+#include "rpc_load_wraps.h"
 
 #define DEAD_ROUNDS 2000 /* in which neither end nor the device does anything: it never will */
-
-enum event { CLIENT, SERVER, STEP, N_EVENTS };
-
-/* struct tally - what must have come up in a large number of runs. */
-struct tally {
-	uint64_t rounds, backlogged, server_stalls, client_stalls, unproven, unrevoked, drains,
-		cut_short, forced;
-};
-
-/* struct order - ids of a QP's requests that are not answered, oldest first, a ring. */
-struct order {
-	uint32_t id[32], asked, answered;
-};
-
-/*
- * struct sim - @most: steps at once
- * @jitter:  the device's delays change all the time
- * @goes_on: it takes steps inside of passes, and so does the other end; @inside: now
- * @issued: I/Os of the phase
- */
-struct sim {
-	struct prop *p;
-	struct random_run r;
-	struct rpc_load l;
-	struct model model;
-	uint32_t weight[N_EVENTS], most;
-	bool jitter, goes_on, inside;
-	struct order order[RPC_LOAD_QPS];
-	uint64_t passes, regions, peer_regions, issued;
-	bool timed;
-	enum rxfer_revoke revoke;
-	struct fake_stats was;
-	struct load_result out;
-	struct tally tally;
-};
-
-/* ---- What went wrong ---- */
-
-/* In which run, so that nobody has to debug for that. */
-static void wrong(const struct sim *s, const char *what, const char *why)
-{
-	char text[1024];
-
-	cfg_print(&s->r.cfg, OPT_RUN, text, sizeof(text));
-	fail_msg("%s (%s): %s; repeat with RXFER_PROP_SEED=%llu", what, why, text,
-		 (unsigned long long)s->p->seed);
-}
-
-#define CHECK(s, cond)                               \
-	do {                                         \
-		if (!(cond))                         \
-			wrong(s, #cond, "is false"); \
-	} while (0)
-
-static int check_rc(const struct sim *s, int rc, const char *what)
-{
-	if (fake_violations())
-		wrong(s, what, fake_violation(0));
-	if (rc < 0)
-		wrong(s, what, rxfer_error());
-	return rc;
-}
 
 /* Delays do not change where SENDs would change places by that. */
 static void random_schedule(struct sim *s)
@@ -117,7 +55,7 @@ static void set_up(struct sim *s)
 	check_rc(s, rpc_load_make(&s->l), "the loads");
 	check_rc(s, rpc_revoke(&s->r.cfg, &s->revoke), "revoking");
 	rpc_plan_make(&s->r.cfg, &plan);
-	make_model(&s->model, &s->r.cfg, &plan, s->l.server[0]);
+	make_model(&s->model, &s->r.cfg, &plan, s->revoke, s->l.server[0]);
 	s->regions = s->l.e.cdev->counts.mr_now;
 	s->peer_regions = s->l.e.sdev->counts.mr_now;
 }
@@ -173,15 +111,15 @@ static bool in_bounds(const struct rxfer_conn *conn)
 }
 
 /* At all times: no more lies open than I/Os that are not complete need; where keys are revoked
- * later, than there are slots. */
+ * later, than there are slots; where the next request does it, twice as much. */
 static void check_open(const struct sim *s, uint32_t qp)
 {
 	const struct turn *t = load_turn(s->l.load, qp);
 	uint64_t pending = t->number - t->first - t->completed;
-	bool sync = s->revoke == RXFER_REVOKE_SYNC;
+	uint64_t slots = s->model.waits ? pending : s->r.cfg.depth * s->model.lives;
 
 	CHECK(s, pending <= s->r.cfg.depth);
-	CHECK(s, s->l.client[qp]->ledger.live <= s->model.segs * (sync ? pending : s->r.cfg.depth));
+	CHECK(s, s->l.client[qp]->ledger.live <= s->model.segs * slots);
 }
 
 static void check_always(const struct sim *s)
@@ -196,23 +134,6 @@ static void check_always(const struct sim *s)
 
 /* Of the run under way, for the wrapped calls; NULL: none. */
 static struct sim *running;
-
-int __real_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
-int __wrap_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
-int __real_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
-			   uint32_t keep);
-int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
-			   uint32_t keep);
-int __real_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
-			 struct rxfer_prepared **out);
-int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
-			 struct rxfer_prepared **out);
-int __real_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
-				    unsigned int flags, uint32_t *held, uint32_t keep);
-int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
-				    unsigned int flags, uint32_t *held, uint32_t keep);
-int __real_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
-int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /* So does the other end, which is no part of the call, unless this is inside of its pass. */
 static void others_go_on(const struct rxfer_conn *conn)
@@ -256,6 +177,19 @@ static int64_t answers(const struct sim *s, const struct rxfer_op *op)
 	return reply.id;
 }
 
+/* Each slot's requests are of one exposure. */
+static void note_slot(struct sim *s, const struct rxfer_conn *conn, uint64_t id)
+{
+	uint32_t qp = qp_of(s, conn);
+	struct used *u = &s->used[qp];
+
+	if (conn != s->l.client[qp] || u->slot[id])
+		return;
+	u->slot[id] = true;
+	u->n++;
+	u->since++;
+}
+
 /* Where no READ is waited for, the server answers in the order of the requests. */
 static void check_order(struct sim *s, const struct rxfer_conn *conn, const struct rxfer_op *op)
 {
@@ -264,12 +198,12 @@ static void check_order(struct sim *s, const struct rxfer_conn *conn, const stru
 	int64_t id;
 
 	if (conn == s->l.client[qp]) {
-		o->id[o->asked++ % 32] = (uint32_t)op->id;
+		o->id[o->asked++ % SLOTS] = (uint32_t)op->id;
 		return;
 	}
 	id = answers(s, op);
 	if (id >= 0)
-		CHECK(s, o->answered != o->asked && id == o->id[o->answered++ % 32]);
+		CHECK(s, o->answered != o->asked && id == o->id[o->answered++ % SLOTS]);
 }
 
 int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
@@ -296,6 +230,7 @@ int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint
 		what++;
 	others_go_on(what->conn);
 	looked_at = false;
+	note_slot(running, what->conn, id);
 	rc = __real_rxfer_post_prepared_held(p, imm, id, flags, held, keep);
 	what->op.id = id;
 	if (!looked_at && !(running->model.moves && running->r.cfg.op == OP_READ))
@@ -330,6 +265,18 @@ int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
 	others_go_on(conn);
 	check_open(running, qp_of(running, conn));
 	return __real_rxfer_revoke(conn, x);
+}
+
+int __wrap_rxfer_revoke_held(struct rxfer_conn *conn, struct rxfer_exposure *x,
+			     const struct rxfer_revoking *how)
+{
+	int rc;
+
+	others_go_on(conn);
+	check_open(running, qp_of(running, conn));
+	rc = __real_rxfer_revoke_held(conn, x, how);
+	others_go_on(conn);
+	return rc;
 }
 
 /* Until the client is done, and then the server. */
@@ -372,38 +319,63 @@ static void check_idle(struct sim *s)
 static void check_cqes(const struct sim *s, const struct counts *c, const char *signal,
 		       uint64_t least)
 {
-	CHECK(s, c->sqe == c->sqe_read + c->sqe_write + c->sqe_send);
+	CHECK(s, c->sqe == c->sqe_read + c->sqe_write + c->sqe_send + c->sqe_bind + c->sqe_inv);
 	CHECK(s, c->cqe <= c->sqe && c->posts <= c->sqe && c->cqe >= least);
 	if (!strcmp(signal, "all"))
 		CHECK(s, c->cqe == c->sqe && c->forced_signals == 0);
 	if (!strcmp(signal, "io"))
 		CHECK(s, c->cqe >= s->issued);
 	if (!strcmp(signal, "io") && s->model.rounds == 1)
-		CHECK(s, c->cqe == s->issued + (c->sqe_read ? s->issued : 0));
+		CHECK(s, c->cqe == s->issued * (1 + (c->sqe_read > 0) +
+						(c->sqe_bind ? s->model.revokes : 0)));
 	if (s->r.cfg.post == POST_SINGLE)
 		CHECK(s, c->posts == c->sqe);
 }
 
-/* Where the queue is never short, a policy is overruled once for half of the slots, and no more. */
+/* Where the queue is never short, a policy is overruled once for half of the slots, and no more;
+ * an I/O with two posts counts for each, unless no completion comes between. */
 static void check_forced(const struct sim *s, const struct counts *c)
 {
 	uint64_t half = (s->r.cfg.depth + 1) / 2, most = 0;
+	uint32_t posts = 1 + (c->sqe_bind ? s->model.revokes : 0);
 
 	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++)
-		most += load_turn(s->l.load, qp)->completed / half;
+		most += posts * load_turn(s->l.load, qp)->completed / half;
 	CHECK(s, c->forced_signals <= most);
+}
+
+/* Windows, in this phase. */
+static uint64_t renewed(const struct sim *s)
+{
+	return fake_stats()->dealloc_mw - s->was.dealloc_mw;
+}
+
+/* Of the phase. A window that was made anew has lost what its slot's last I/O granted. */
+static uint64_t invs(const struct sim *s)
+{
+	uint64_t n = s->issued * s->model.invs;
+
+	if (!s->model.lazy)
+		return n;
+	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++)
+		n -= (uint64_t)s->used[qp].since * s->model.invs;
+	return n - renewed(s);
 }
 
 static void check_client(const struct sim *s, const struct counts *c)
 {
+	const struct model *m = &s->model;
 	bool all = s->r.cfg.defer == DEFER_RECV;
+	uint64_t waits = (all + (m->waits && m->revokes)) * s->issued;
 
-	CHECK(s, c->sqe_send == s->issued && c->sqe == s->issued && c->posts == s->issued);
-	CHECK(s, c->recv_cqe == s->issued);
-	check_cqes(s, c, s->r.cfg.signal, all ? s->issued : 0);
-	if (all)
+	CHECK(s, c->sqe_send == s->issued && c->sqe_bind == s->issued * m->binds);
+	CHECK(s, c->sqe_inv == invs(s) && c->recv_cqe == s->issued);
+	if (s->r.cfg.post == POST_CHAIN)
+		CHECK(s, c->posts == s->issued * (1 + m->revokes));
+	check_cqes(s, c, s->r.cfg.signal, waits);
+	if (all && !m->binds)
 		CHECK(s, c->cqe == s->issued);
-	else if (s->r.cfg.sq_depth == 0)
+	else if (!waits && s->r.cfg.sq_depth == 0)
 		check_forced(s, c);
 }
 
@@ -423,27 +395,27 @@ static void check_server(const struct sim *s, const struct counts *c)
 		CHECK(s, c->posts == s->issued * (m->rounds + reads));
 }
 
-static bool has_keys(const struct sim *s)
-{
-	return s->model.moves && s->revoke != RXFER_REVOKE_NONE;
-}
-
-/* One key a segment, each revoked once. Over iWARP a server that READs opens its own memory. */
+/* One key a segment, each revoked once; lazy: but for what the last I/O of each slot granted. Over
+ * iWARP a server that READs opens its own memory. */
 static void check_keys(const struct sim *s)
 {
-	uint64_t grants = 0, proven = 0;
+	const struct model *m = &s->model;
+	uint64_t grants = 0, proven = 0, kept = 0;
 
 	for (uint32_t qp = 0; qp < s->r.cfg.qps; qp++) {
 		struct rxfer_exposed mine = rxfer_conn_exposed(s->l.client[qp]);
 		struct rxfer_exposed theirs = rxfer_conn_exposed(s->l.server[qp]);
+		uint32_t open = m->lazy ? s->used[qp].n : 0;
 
-		CHECK(s, mine.now == 0 && mine.live == 0 && theirs.now == 0 && theirs.live == 0);
-		CHECK(s, mine.peak <= s->r.cfg.depth * s->r.cfg.size);
+		CHECK(s, mine.now == open * s->r.cfg.size && mine.live == open * m->keys);
+		CHECK(s, theirs.now == 0 && theirs.live == 0);
+		CHECK(s, mine.peak <= m->lives * s->r.cfg.depth * s->r.cfg.size);
 		CHECK(s, theirs.peak <= 2 * s->r.cfg.depth * s->r.cfg.size);
 		grants += mine.grants;
 		proven += mine.proven;
+		kept += m->lazy ? s->used[qp].since * m->keys : 0;
 	}
-	CHECK(s, grants == (has_keys(s) ? s->issued * s->model.segs : 0) && proven == grants);
+	CHECK(s, grants == s->issued * m->keys && proven == grants - kept);
 }
 
 /* The double's own counts since the phase began, of both ends. */
@@ -467,7 +439,33 @@ static void check_wire(const struct sim *s)
 	CHECK(s, f->bytes_read - was->bytes_read == (s->r.cfg.op == OP_READ ? moved : 0));
 	CHECK(s, f->bytes_written - was->bytes_written == (s->r.cfg.op == OP_WRITE ? moved : 0));
 	CHECK(s, f->bytes_sent - was->bytes_sent == s->issued * (m->request + m->reply));
+	CHECK(s, f->binds - was->binds == s->issued * m->binds);
+	CHECK(s, f->invalidates - was->invalidates == invs(s) + s->issued * m->peer_invs);
 	CHECK(s, f->rnr_waits == 0 && f->lost_cqes == 0);
+}
+
+/* What the result says of it: how long keys were open after the reply where WRs or calls revoked
+ * them, not where a window went. It has 256 keys, and on the double the next one in its place takes
+ * one of these for itself. */
+static void check_exposed(const struct sim *s)
+{
+	const struct load_result *out = &s->out;
+	const struct model *m = &s->model;
+	uint64_t most = s->r.cfg.qps * m->lives * s->r.cfg.depth * s->r.cfg.size;
+	uint64_t first = 0, now = 0;
+
+	for (uint32_t qp = 0; m->lazy && qp < s->r.cfg.qps; qp++) {
+		first += s->used[qp].since;
+		now += s->used[qp].n * s->r.cfg.size;
+	}
+	if (m->lazy)
+		first += renewed(s) / m->keys;
+	CHECK(s, out->open_after->count == (m->keys ? s->issued - first : 0));
+	CHECK(s, out->key_reuse == 0 || out->key_reuse >= (s->r.cfg.mw_renew ? 255 : 256));
+	if (!m->keys)
+		return;
+	CHECK(s, out->exposed.now == now);
+	CHECK(s, out->exposed.peak <= most && (out->exposed.peak >= s->r.cfg.size || !out->ios));
 }
 
 static void check_result(struct sim *s, uint64_t ios)
@@ -478,19 +476,17 @@ static void check_result(struct sim *s, uint64_t ios)
 	check_client(s, &out->counts);
 	CHECK(s, out->ios == s->issued && out->bytes == s->issued * s->r.cfg.size);
 	CHECK(s, out->latency.count == (s->r.cfg.timing == TIMING_OFF ? 0 : s->issued));
-	CHECK(s, out->open_after->count == (has_keys(s) ? s->issued : 0));
 	CHECK(s, s->r.stop_after || !out->cut_short);
 	if (ios && !s->r.stop_after && !s->r.duration)
 		CHECK(s, s->issued == ios * s->r.cfg.qps);
-	if (has_keys(s)) {
-		CHECK(s,
-		      out->exposed.now == 0 && (out->exposed.peak >= s->r.cfg.size || !out->ios));
-		CHECK(s, out->exposed.peak <= s->r.cfg.qps * s->r.cfg.depth * s->r.cfg.size);
-	}
+	check_exposed(s);
 	s->tally.client_stalls += out->counts.stalls;
 	s->tally.unproven += out->counts.unproven;
 	s->tally.unrevoked += out->counts.unrevoked;
 	s->tally.cut_short += out->cut_short;
+	s->tally.reused += out->key_reuse > 0;
+	s->tally.renewed += renewed(s);
+	s->tally.revoked[s->revoke] += s->model.binds > 0;
 }
 
 /* @timed: its result is wanted. */
@@ -500,6 +496,8 @@ static void phase(struct sim *s, uint64_t ios, bool timed)
 
 	s->was = *fake_stats();
 	s->timed = timed;
+	for (uint32_t qp = 0; qp < RPC_LOAD_QPS; qp++)
+		s->used[qp].since = 0;
 	rpc_load_begin(&s->l, ios, timed ? s->r.duration : 0, timed ? &s->out : NULL);
 	run_phase(s);
 	check_idle(s);
@@ -564,6 +562,9 @@ static void ios_move_and_all_comes_back(void **state)
 		return;
 	assert_true(t->rounds && t->backlogged && t->drains && t->forced && t->cut_short);
 	assert_true(t->server_stalls && t->client_stalls && t->unproven && t->unrevoked);
+	assert_true(t->renewed && t->reused);
+	for (enum rxfer_revoke m = RXFER_REVOKE_SYNC; m < RXFER_REVOKE_AUTO; m++)
+		assert_true(t->revoked[m]);
 }
 
 int main(void)

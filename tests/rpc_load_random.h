@@ -76,12 +76,18 @@ static inline void random_strategies(struct random_run *r, struct prop *p)
 {
 	static const char *const names[] = {"global", "multi-wr", "per-io", "per-io"};
 	struct cfg *c = &r->cfg;
+	struct rpc_plan plan;
 
 	strcpy(c->strategy, names[prop_range(p, 0, 3)]);
 	strcpy(c->peer_strategy, names[prop_range(p, 0, 3)]);
+	rpc_plan_make(c, &plan);
+	if (!plan.carries && !r->device.device[0].iwarp && prop_chance(p, 50))
+		strcpy(c->strategy, "frwr");
 	do
 		c->revoke = prop_range(p, RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO);
-	while (rxfer_strategy_revokes(c->strategy, (enum rxfer_revoke)c->revoke));
+	while (rxfer_strategy_revokes(c->strategy, (enum rxfer_revoke)c->revoke) ||
+	       (c->reply == REPLY_IMM && c->revoke == RXFER_REVOKE_REMOTE));
+	c->mw_renew = prop_chance(p, 30);
 }
 
 static inline void random_device(struct random_run *r, struct prop *p)
@@ -115,6 +121,16 @@ static inline void random_wrs(struct random_run *r, struct prop *p)
 	if (prop_chance(p, 30))
 		c->inline_max = prop_range(p, 1, d->max_inline);
 	c->rd_atomic = prop_chance(p, 70) ? 0 : prop_range(p, 1, d->max_rd_atomic);
+}
+
+/* The client's N: the request; and where WRs grant a key for each run, and revoke it, these. */
+static inline uint32_t client_need(const struct cfg *c, const struct rpc_plan *plan)
+{
+	uint32_t runs = c->frag_gap ? (uint32_t)c->frags : 1;
+
+	if (!plan->moves || strcmp(c->strategy, "frwr"))
+		return 1;
+	return 1 + 2 * runs - (c->revoke == RXFER_REVOKE_REMOTE);
 }
 
 /* The server's N, and a depth with which each of its places could have so many entries, and N were
@@ -158,14 +174,14 @@ static inline void random_signal(struct prop *p, uint64_t depth, char *text)
 			 prop_range(p, 1, depth ? (uint32_t)depth : 60));
 }
 
-/* The client's N is 1: the request. The server's least is the drain, the reply, and a WR for data
- * where there is one besides. */
+/* The client's least is the drain and N. The server's least is the drain, the reply, and a WR for
+ * data where there is one besides. */
 static inline void random_queues(struct random_run *r, const struct rpc_plan *plan, struct prop *p)
 {
 	struct cfg *c = &r->cfg;
-	uint32_t need = server_need(c, plan->moves, plan->imm);
+	uint32_t need = server_need(c, plan->moves, plan->imm), own = client_need(c, plan);
 
-	c->sq_depth = random_depth(p, c->depth, 1, 2);
+	c->sq_depth = random_depth(p, c->depth, own, own + 1);
 	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2);
 	if (prop_chance(p, 30) && ample_depth(c, plan->moves, plan->imm) < 500)
 		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
@@ -181,6 +197,9 @@ static inline void random_phases(struct random_run *r, struct prop *p)
 
 	c->warmup = prop_chance(p, 20) ? 0 : prop_range(p, 1, 60);
 	c->iters = prop_range(p, 1, prop_chance(p, 10) ? 600 : 150);
+	if (c->mw_renew &&
+	    c->depth * c->size < 4096) /* so many that a window has had all its keys */
+		c->iters = 300 * c->depth;
 	most = most < 10 ? 10 : most;
 	c->iters = c->iters < most ? c->iters : most;
 	c->warmup = c->warmup < most ? c->warmup : most;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A run of prop_rpc_load.c: what is known of it, and how it is told what went wrong. */
+#ifndef RXFER_TESTS_RPC_LOAD_SIM_H
+#define RXFER_TESTS_RPC_LOAD_SIM_H
+
+#include "rpc_load_model.h"
+#include "rpc_load_random.h"
+
+#define SLOTS 32 /* of a QP, the most */
+
+enum event { CLIENT, SERVER, STEP, N_EVENTS };
+
+/* struct tally - what must have come up in a large number of runs. */
+struct tally {
+	uint64_t rounds, backlogged, server_stalls, client_stalls, unproven, unrevoked, drains,
+		cut_short, forced, renewed, reused, revoked[RXFER_REVOKE_AUTO];
+};
+
+/* struct order - ids of a QP's requests that are not answered, oldest first, a ring. */
+struct order {
+	uint32_t id[SLOTS], asked, answered;
+};
+
+/* struct used - of a QP: slots that had an I/O, @since: in this phase for the first time. */
+struct used {
+	bool slot[SLOTS];
+	uint32_t n, since;
+};
+
+/*
+ * struct sim - @most: steps at once
+ * @jitter:  the device's delays change all the time
+ * @goes_on: it takes steps inside of passes, and so does the other end; @inside: now
+ * @issued: I/Os of the phase
+ */
+struct sim {
+	struct prop *p;
+	struct random_run r;
+	struct rpc_load l;
+	struct model model;
+	uint32_t weight[N_EVENTS], most;
+	bool jitter, goes_on, inside;
+	struct order order[RPC_LOAD_QPS];
+	struct used used[RPC_LOAD_QPS];
+	uint64_t passes, regions, peer_regions, issued;
+	bool timed;
+	enum rxfer_revoke revoke;
+	struct fake_stats was;
+	struct load_result out;
+	struct tally tally;
+};
+
+/* ---- What went wrong ---- */
+
+/* In which run, so that nobody has to debug for that. */
+static inline void wrong(const struct sim *s, const char *what, const char *why)
+{
+	char text[1024];
+
+	cfg_print(&s->r.cfg, OPT_RUN, text, sizeof(text));
+	fail_msg("%s (%s): %s; repeat with RXFER_PROP_SEED=%llu", what, why, text,
+		 (unsigned long long)s->p->seed);
+}
+
+#define CHECK(s, cond)                               \
+	do {                                         \
+		if (!(cond))                         \
+			wrong(s, #cond, "is false"); \
+	} while (0)
+
+static inline int check_rc(const struct sim *s, int rc, const char *what)
+{
+	if (fake_violations())
+		wrong(s, what, fake_violation(0));
+	if (rc < 0)
+		wrong(s, what, rxfer_error());
+	return rc;
+}
+
+#endif
