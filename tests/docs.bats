@@ -223,7 +223,7 @@ options_of_commands() {
 	((n >= 6)) || { echo "only $n options with names were found"; return 1; }
 	[[ $(completed 'loopback --op=write,se') == write,send ]]
 	[[ $(completed 'loopback --op send,send') == '' ]]
-	[[ $(completed 'loopback --signal half,every:4,i') == 4,io ]] # bash takes a : for a word's end
+	[[ $(completed 'loopback --signal half,every:4,io') == 4,io ]] # bash takes a : for a word's end
 }
 
 @test "completion offers commands, files, and nothing where there is nothing" {
