@@ -116,11 +116,23 @@ static void put_figure(struct line *l, const struct cell *cell, const struct res
 	put_right(l, cell->end, or_dash(text));
 }
 
+/* "frwr/remote": with how its keys are revoked, where they are. */
+static void put_strategy(struct line *l, const struct result *result)
+{
+	bool revokes = result->revoke[0] && strcmp(result->revoke, "none");
+
+	put_left(l, 0, or_dash(result->strategy));
+	if (!revokes)
+		return;
+	fprintf(l->f, "/%s", result->revoke);
+	l->at += 1 + (unsigned int)strlen(result->revoke);
+}
+
 static void put_shape(struct line *l, const struct result *result)
 {
 	char depth[64], qps[64], text[192];
 
-	put_left(l, 0, or_dash(result->strategy));
+	put_strategy(l, result);
 	put_left(l, 9, or_dash(result->signal));
 	put_left(l, 18, or_dash(result->op));
 	put_right(l, 30, size_text(result->bytes, text, sizeof(text)));

@@ -220,6 +220,32 @@ static void test_table_rpc(void **state)
 	assert_null(strstr(text, "Both directions"));
 }
 
+/* How keys are revoked is shown where they are, and moves nothing but the next cell. */
+static void test_table_revoke(void **state)
+{
+	static const char *const modes[] = {"remote", "none", ""};
+	struct report *r = opened(&report_table, OUT);
+	struct result result;
+	const char *text;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		fill(&result);
+		strcpy(result.strategy, "frwr");
+		strcpy(result.signal, "half");
+		strcpy(result.op, "read");
+		strcpy(result.revoke, modes[i]);
+		add(r, &result);
+	}
+	closed(r, true);
+	text = slurp(OUT);
+	text = strstr(text, "\nfrwr/remote half  read ");
+	assert_non_null(text);
+	text = strstr(text, "\nfrwr     half     read ");
+	assert_non_null(text);
+	assert_non_null(strstr(text + 1, "\nfrwr     half     read "));
+}
+
 static void test_table_appends(void **state)
 {
 	(void)state;
@@ -234,6 +260,7 @@ int main(void)
 		test(test_table),	  test(test_table_groups),   test(test_table_cells),
 		test(test_table_reasons), test(test_table_footnote), test(test_table_no_rows),
 		test(test_table_bidir),	  test(test_table_appends),  test(test_table_rpc),
+		test(test_table_revoke),
 	};
 
 	return cmocka_run_group_tests_name("report_table", tests, NULL, NULL);
