@@ -166,9 +166,13 @@ static int mw_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
 		return too_many(x, ws->n);
 	ws->access = (rights & RXFER_EXPOSE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 		     (rights & RXFER_EXPOSE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0);
-	for (uint32_t i = 0; i < x->nseg; i++)
-		x->seg[i].key = ibv_inc_rkey(ws->window[i].mw->rkey);
-	return 0;
+	for (uint32_t i = 0; !rc && i < x->nseg; i++) {
+		if (__builtin_expect(!ws->window[i].mw, 0)) /* renew() could not have one */
+			rc = alloc(conn, &ws->window[i]);
+		if (!rc)
+			x->seg[i].key = ibv_inc_rkey(ws->window[i].mw->rkey);
+	}
+	return rc;
 }
 
 static int mw_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)

@@ -110,6 +110,41 @@ static void more_windows_than_there_are(void **state)
 	close_pair(&p);
 }
 
+/* A window that cannot be given back, or not be had again: tried again the next time. */
+static void renewing_fails(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_LAZY, 1);
+	for (uint32_t i = 0; i < 255; i++) {
+		expose(&p, 0, 1, GAPS);
+		ask(&p, 0);
+		serve(&p);
+		expect_done(&p, RXFER_SEND, 0);
+	}
+	fake_live()->fail_dealloc_mw = (struct fake_fault){1, EBUSY};
+	assert_int_equal(rxfer_exposure_renew(p.e.client, p.x[0]), -EBUSY);
+	engine_said("ibv_dealloc_mw on fake0");
+	open_keys(&p, 1, LEN);
+	reaches(&p, segs(&p, 0, 1)[0]);
+	fake_live()->fail_alloc_mw = (struct fake_fault){1, ENOMEM};
+	assert_int_equal(rxfer_exposure_renew(p.e.client, p.x[0]), -ENOMEM);
+	engine_said("ibv_alloc_mw on fake0");
+	open_keys(&p, 0, 0);
+	fake_live()->fail_alloc_mw = (struct fake_fault){1, ENOMEM};
+	assert_int_equal(expose_part(&p, 0, 1, GAPS, BOTH), -ENOMEM);
+	engine_said("ibv_alloc_mw on fake0");
+	open_keys(&p, 0, 0);
+	expose(&p, 0, 1, GAPS);
+	ask(&p, 0);
+	serve(&p);
+	expect_done(&p, RXFER_SEND, 0);
+	reaches(&p, segs(&p, 0, 1)[0]);
+	posted(&p, 256, 256, 256, 254);
+	close_pair(&p);
+}
+
 /* A window that the device keeps stays in the books, as its key is open. */
 static void a_window_that_stays(void **state)
 {
@@ -340,6 +375,7 @@ int main(void)
 		cmocka_unit_test(what_it_is),
 		cmocka_unit_test(a_window_that_is_not_to_be_had),
 		cmocka_unit_test(more_windows_than_there_are),
+		cmocka_unit_test(renewing_fails),
 		cmocka_unit_test(a_window_that_stays),
 		cmocka_unit_test(a_bind_fails),
 		cmocka_unit_test(a_part_of_a_lazy_request_fails),
