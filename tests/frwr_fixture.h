@@ -12,19 +12,19 @@
 #include "fakehca/engine.h"
 #include "../src/reg.h"
 
-#define SLOTS	  8
-#define ROOM	  2048 /* bytes of a slot's memory, */
-#define AT	  512  /* where its first fragment lies in it, */
-#define LEN	  64   /* and how long each is */
-#define FRAGS	  4
-#define ADJOINS	  LEN
-#define GAPS	  (LEN + 16)
-#define MESSAGE	  64
-#define RECVS	  16
-#define BOTH	  (RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE)
-#define REVOKE	  100 /* ids of revokes begin here */
-#define PEER_ASKS 32  /* bytes of a request */
-#define REPLY	  24
+#define SLOTS	8
+#define ROOM	2048 /* bytes of a slot's memory, */
+#define AT	512  /* where its first fragment lies in it, */
+#define LEN	64   /* and how long each is */
+#define FRAGS	4
+#define ADJOINS LEN
+#define GAPS	(LEN + 16)
+#define MESSAGE 64
+#define RECVS	16
+#define BOTH	(RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE)
+#define REVOKE	100	/* ids of revokes begin here */
+#define REQUEST MESSAGE /* bytes of one */
+#define REPLY	24
 
 /* struct how - the client's connection; zeros: sync, every WR signalled, one run, SLOTS, no limit.
  */
@@ -46,7 +46,7 @@ struct pair {
 };
 
 static uint8_t mine[SLOTS * ROOM], theirs[ROOM], messages[(SLOTS + RECVS) * MESSAGE],
-	inbox[(1 + RECVS) * MESSAGE];
+	inbox[(SLOTS + RECVS) * MESSAGE];
 
 /* ---- A pair ---- */
 
@@ -165,7 +165,7 @@ static inline uint32_t key(const struct pair *p, uint32_t i)
 /* The request that grants what the slot's exposure was chosen keys for. */
 static inline int post_request(struct pair *p, uint32_t i, unsigned int flags)
 {
-	struct rxfer_frag frag = {messages + i * MESSAGE, PEER_ASKS};
+	struct rxfer_frag frag = {messages + i * MESSAGE, REQUEST};
 	const struct rxfer_op op = {.op = RXFER_SEND,
 				    .local = &frag,
 				    .nlocal = 1,
