@@ -163,11 +163,14 @@ static void take_reply(struct sim *s, const struct rxfer_done *done)
 
 static void take(struct sim *s, const struct rxfer_done *done)
 {
-	struct slot *slot = &s->slot[done->id % REVOKE];
+	struct slot *slot;
 
 	if (done->op == RXFER_RECV) {
 		take_reply(s, done);
-	} else if (done->op == RXFER_SEND) {
+		return;
+	}
+	slot = &s->slot[done->id % REVOKE];
+	if (done->op == RXFER_SEND) {
 		s->open -= slot->was;
 		s->revoked += slot->was;
 		slot->was = 0;
