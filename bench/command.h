@@ -18,6 +18,7 @@ int command_client(const struct opts *o, const struct runtime *runtime);
 int command_loopback(const struct opts *o, const struct runtime *runtime);
 int command_devices(const struct opts *o, const struct runtime *runtime);
 int command_probe(const struct opts *o, const struct runtime *runtime);
+int command_fence(const struct opts *o, const struct runtime *runtime);
 
 /**
  * struct server_ops - how the client's side gets a session with a server.

@@ -106,7 +106,9 @@ static const char *type_name(enum message type)
 		[MSG_CONNECTED] = "CONNECTED", [MSG_START] = "START",	[MSG_STARTED] = "STARTED",
 		[MSG_STOP] = "STOP",	       [MSG_RESULT] = "RESULT", [MSG_ALIVE] = "ALIVE",
 		[MSG_FAIL] = "FAIL",	       [MSG_BYE] = "BYE",	[MSG_GO] = "GO",
-		[MSG_CLOSED] = "CLOSED",       [MSG_MEMORY] = "MEMORY",
+		[MSG_CLOSED] = "CLOSED",       [MSG_MEMORY] = "MEMORY", [MSG_FENCE] = "FENCE",
+		[MSG_HOLD] = "HOLD",	       [MSG_REPLY] = "REPLY",	[MSG_TRY] = "TRY",
+		[MSG_TRIED] = "TRIED",
 	};
 	unsigned int i = type;
 

@@ -30,6 +30,11 @@ enum message {
 	MSG_GO,	       /* C: {}: with --bidir, both begin to issue */
 	MSG_CLOSED,    /* C: {}: with --bidir, its data connections are closed */
 	MSG_MEMORY,    /* C: {memory, bytes, key}: with --bidir, after READY */
+	MSG_FENCE,     /* C: as CONFIG: not a run begins, but attempts (fence_msg.h) */
+	MSG_HOLD,  /* C: {connections, requests}: data connections for one I/O; then CONNECTED */
+	MSG_REPLY, /* C: {revoke, key}: reply to its request now */
+	MSG_TRY,   /* C: {write, connection, address, bytes, key, position, seed}: an attempt */
+	MSG_TRIED, /* S: {outcome, sum, words}: what came of it */
 };
 
 struct control {

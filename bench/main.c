@@ -26,6 +26,8 @@ static const struct command {
 	 "list RDMA devices and registration strategies"},
 	{"probe", CMD_PROBE, command_probe, "probe [OPTION...] [HOST]",
 	 "measure what a device grants, takes and costs"},
+	{"fence", CMD_FENCE, command_fence, "fence [OPTION...] [HOST]",
+	 "try what a peer can do with an I/O's key, and when"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -13,7 +13,7 @@ static const struct {
 	const char *name;
 } commands[] = {
 	{CMD_SERVER, "server"},	  {CMD_CLIENT, "client"}, {CMD_LOOPBACK, "loopback"},
-	{CMD_DEVICES, "devices"}, {CMD_PROBE, "probe"},
+	{CMD_DEVICES, "devices"}, {CMD_PROBE, "probe"},	  {CMD_FENCE, "fence"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -378,7 +378,7 @@ static int operand(struct parser *p, const char *word)
 	char clean[CLEAN_TEXT];
 
 	text_clean(word, clean, sizeof(clean));
-	if (p->out->command != CMD_CLIENT && p->out->command != CMD_PROBE)
+	if (!(p->out->command & (CMD_CLIENT | CMD_PROBE | CMD_FENCE)))
 		return text_error(
 			p->error, p->error_size,
 			"%s takes no operand, but '%s' was given; see rxfer-bench %s --help",

@@ -107,7 +107,8 @@ enum opt_commands {
 	CMD_CLIENT = 2,
 	CMD_LOOPBACK = 4,
 	CMD_DEVICES = 8,
-	CMD_PROBE = 16
+	CMD_PROBE = 16,
+	CMD_FENCE = 32,
 };
 
 /**
@@ -177,7 +178,7 @@ struct opt_given {
  */
 struct opts {
 	unsigned int command;	 /* one of enum opt_commands */
-	char host[CFG_TEXT];	 /* client, probe: the operand */
+	char host[CFG_TEXT];	 /* client, probe, fence: the operand */
 	struct opt_given *given; /* one for each row of opt_table */
 	bool want_help;
 };

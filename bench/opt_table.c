@@ -166,23 +166,24 @@ static int bind_check(const char *text, char *why, unsigned int size)
 }
 
 #define AT(member)   offsetof(struct cfg, member)
-#define ALL_COMMANDS (ENDS | CMD_DEVICES | CMD_PROBE)
+#define ALL_COMMANDS (ENDS | CMD_DEVICES | CMD_PROBE | CMD_FENCE)
 #define RUNS	     (CMD_CLIENT | CMD_LOOPBACK)
 #define ENDS	     (CMD_SERVER | RUNS)
 #define REPORTS	     (RUNS | CMD_PROBE)
+#define ASKS	     (CMD_PROBE | CMD_FENCE) /* of a server, what is no run */
 #define SHARED	     (OPT_WIRE | OPT_RUN)
 
 /* clang-format off */
 const struct opt opt_table[] = {
 	{ "device", 'd', OPT_TEXT, AT(device), OPT_PERFTEST, ALL_COMMANDS, .check = device_check,
 	  .arg = "NAME", .help = "RDMA device (unset: the only one, or the first active one)" },
-	{ "port", 'p', OPT_NUMBER, AT(port), OPT_PERFTEST, CMD_SERVER | CMD_CLIENT | CMD_PROBE, 1, 65535, "18515",
+	{ "port", 'p', OPT_NUMBER, AT(port), OPT_PERFTEST, CMD_SERVER | CMD_CLIENT | ASKS, 1, 65535, "18515",
 	  .arg = "PORT", .help = "TCP port of the control connection" },
 	{ "mode", 0, OPT_ENUM, AT(mode), OPT_SWEEP | SHARED, RUNS, .def = "rpc", .names = mode_names,
 	  .arg = "MODE", .help = "who moves the bytes: the client, or the server at its request" },
 	{ "op", 0, OPT_ENUM, AT(op), OPT_SWEEP | SHARED, RUNS, .def = "read", .names = op_names,
 	  .arg = "OP", .help = "what one I/O is" },
-	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS, 0, 2 * GIB, "64k",
+	{ "size", 's', OPT_SIZE, AT(size), OPT_SWEEP | SHARED | OPT_PERFTEST, RUNS | CMD_FENCE, 0, 2 * GIB, "64k",
 	  .arg = "BYTES", .help = "bytes of one I/O (0: request and reply alone, in rpc mode only)" },
 	{ "frags", 0, OPT_NUMBER, AT(frags), OPT_SWEEP | SHARED, RUNS, 1, 1024, "1",
 	  .arg = "N", .help = "fragments that the memory of one I/O is in" },
@@ -227,7 +228,7 @@ const struct opt opt_table[] = {
 	  .help = "both ends issue, on the same QPs" },
 	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .names = mem_names,
 	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
-	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "auto", .list = rxfer_revoke_name,
+	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS | CMD_FENCE, .def = "auto", .list = rxfer_revoke_name,
 	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again" },
 	{ "mw-renew", 0, OPT_FLAG, AT(mw_renew), SHARED | OPT_RPC, RUNS,
 	  .help = "rpc: make memory windows anew, between I/Os, before one of their 256 keys comes back" },
@@ -240,7 +241,7 @@ const struct opt opt_table[] = {
 	{ "signal", 0, OPT_NAME, AT(signal), OPT_SWEEP | SHARED, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },
-	{ "strategy", 0, OPT_NAME, AT(strategy), OPT_SWEEP | SHARED, RUNS, .def = "global",
+	{ "strategy", 0, OPT_NAME, AT(strategy), OPT_SWEEP | SHARED, RUNS | CMD_FENCE, .def = "global",
 	  .list = rxfer_strategy_name,
 	  .arg = "NAME", .help = "how memory is registered" },
 	{ "warmup", 0, OPT_NUMBER, AT(warmup), SHARED, RUNS, 0, 1000000000, "16",
@@ -255,7 +256,7 @@ const struct opt opt_table[] = {
 	  .arg = "LIST", .help = "CPUs that this side's threads are bound to: 0,2,4-6, or near the device" },
 	{ "numa", 0, OPT_TEXT, AT(numa), OPT_RUN, ENDS | CMD_PROBE, .check = place_node_check,
 	  .arg = "NODE", .help = "NUMA node of all memory of this side: a number, or near the device" },
-	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | CMD_PROBE, 100 * MS, HOUR, "10s",
+	{ "timeout", 0, OPT_TIME, AT(timeout_ns), SHARED, ENDS | ASKS, 100 * MS, HOUR, "10s",
 	  .arg = "TIME", .help = "give up after so long without progress" },
 	{ "bind", 0, OPT_TEXT, AT(bind), 0, CMD_SERVER, .check = bind_check,
 	  .arg = "ADDRESS", .help = "listen for control connections there only (unset: everywhere)" },
@@ -269,14 +270,14 @@ const struct opt opt_table[] = {
 				  "available)" },
 	{ "rnr-retry", 0, OPT_NUMBER, AT(rnr_retry), SHARED, RUNS, 0, 7, "7",
 	  .arg = "N", .help = "retries when the receiver is not ready (7: for ever)" },
-	{ "format", 0, OPT_NAME, AT(format), 0, REPORTS, .def = "table", .list = format_name,
+	{ "format", 0, OPT_NAME, AT(format), 0, REPORTS | CMD_FENCE, .def = "table", .list = format_name,
 	  .arg = "FORMAT", .help = "what is written to stdout" },
 	{ "output", 'o', OPT_TEXT, OPT_NO_MEMBER, OPT_MULTI, REPORTS, .check = output_check,
 	  .arg = "FILE", .help = "write to FILE too, by its ending: .csv, .json, .txt; may be repeated" },
 	{ "profile", 0, OPT_TEXT, OPT_NO_MEMBER, 0, RUNS, .check = profile_check,
 	  .arg = "PROFILE", .help = "options from a file, as far as they are not given here: the name of a profile, "
 				    "or a path with a slash" },
-	{ "debug", 0, OPT_FLAG, AT(debug), 0, ENDS | CMD_PROBE,
+	{ "debug", 0, OPT_FLAG, AT(debug), 0, ENDS | ASKS,
 	  .help = "trace on stderr what the ends tell each other, and the events of rdma_cm" },
 	{ "help", 'h', OPT_HELP, OPT_NO_MEMBER, OPT_PERFTEST, ALL_COMMANDS,
 	  .help = "show this" },

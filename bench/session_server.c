@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sched.h>
 #include "env.h"
+#include "fence_msg.h"
 #include "session_server.h"
 
 #define QUIET_PASSES 64 /* without work, and the CPU time is noted: what follows is waiting */
@@ -463,7 +464,7 @@ static int next_request(struct control *c, const struct host *host, enum message
 	if (rc == -ETIMEDOUT)
 		rxfer_fail(rc, "%s asked for no run within %.1f s (the server's --timeout)",
 			   c->peer, (double)host->timeout_ns / 1e9);
-	if (!rc && *type != MSG_CONFIG && *type != MSG_BYE)
+	if (!rc && *type != MSG_CONFIG && *type != MSG_FENCE && *type != MSG_BYE)
 		rc = control_bad_news(c, *type, *body);
 	return give_up(c, rc);
 }
@@ -482,6 +483,8 @@ static int serve_runs(struct control *c, const struct peer *peer, const struct h
 			return rc;
 		if (type == MSG_CONFIG)
 			rc = serve_run(c, peer, host, body, *runs + 1);
+		else if (type == MSG_FENCE)
+			rc = fence_serve(c, host, body, *runs + 1);
 		json_decref(body);
 		if (rc || type == MSG_BYE)
 			return rc;

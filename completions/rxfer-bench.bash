@@ -110,7 +110,7 @@ _rxfer_bench_candidates() {
 			compgen -W "$(awk '{ for (i = 1; i <= 2; i++) if ($i != "-") print $i }' \
 				<<<"$options")" -- "$word"
 			;;
-		*) [[ $3 != @(client|probe) ]] || compgen -A hostname -- "$word" ;;
+		*) [[ $3 != @(client|probe|fence) ]] || compgen -A hostname -- "$word" ;;
 		esac
 	fi
 }

@@ -545,6 +545,11 @@ const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn)
 	return &conn->counts;
 }
 
+bool rxfer_conn_refused(const struct rxfer_conn *conn)
+{
+	return conn->refused;
+}
+
 void rxfer_conn_restart(struct rxfer_conn *conn)
 {
 	memset(&conn->counts, 0, sizeof(conn->counts));

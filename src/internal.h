@@ -160,6 +160,7 @@ struct rxfer_conn {
 	struct rxfer_io *held, *last_held;
 	uint32_t nheld;
 	char broken_why[320];
+	bool refused; /* it broke as the peer's memory is not open to us */
 	struct ibv_qp
 		*hidden; /* while we take the steps of the QP, which id->qp does not show then */
 	struct rxfer_conn_attr attr;

@@ -173,6 +173,14 @@ uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)
 	return mem->mr ? mem->mr->rkey : 0;
 }
 
+/* A device that tells no remote key of a region without remote rights knows it by the local one. */
+uint32_t rxfer_mem_below(const struct rxfer_mem *mem)
+{
+	if (!mem->mr)
+		return 0;
+	return mem->mr->rkey ? mem->mr->rkey : mem->mr->lkey;
+}
+
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len)
 {
 	for (struct rxfer_mem *m = dev->mems; m; m = m->next)

@@ -129,6 +129,7 @@ static __attribute__((cold, noinline)) int completion_failed(struct rxfer_conn *
 
 	if (wc.status == IBV_WC_WR_FLUSH_ERR)
 		find_cause(conn, &wc);
+	conn->refused = !conn->broken && wc.status == IBV_WC_REM_ACCESS_ERR;
 	/* Broken from here on, so that nothing that is met while looking for the reason words it.
 	 */
 	rxfer_conn_break(conn, error_of(wc.status), "%s failed", what_failed(conn, &wc));

@@ -235,6 +235,10 @@ void rxfer_mem_del(struct rxfer_mem *mem);
 /** rxfer_mem_rkey() - the key the peer needs; only for memory with rights for the peer. */
 uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem);
 
+/** rxfer_mem_below() - a key that the device has for all of it, whether the peer has a right there
+ * or not: what he could guess. 0: there is none, as the strategy registers parts of it alone. */
+uint32_t rxfer_mem_below(const struct rxfer_mem *mem);
+
 /* struct rxfer_frag - one contiguous piece of local memory, inside a declared one. */
 struct rxfer_frag {
 	void *addr;
@@ -399,6 +403,10 @@ void rxfer_conn_close(struct rxfer_conn *conn);
 
 void rxfer_conn_info(const struct rxfer_conn *conn, struct rxfer_conn_info *info);
 const struct rxfer_counts *rxfer_conn_counts(const struct rxfer_conn *conn);
+
+/** rxfer_conn_refused() - did it break because the peer's device refused an access of ours to its
+ * memory: no such key, beyond its bounds, or without the right? */
+bool rxfer_conn_refused(const struct rxfer_conn *conn);
 
 /** rxfer_conn_restart() - forget all counts and peaks: the timed part begins. Nothing may be in
  * flight but notes, whose completions then count as little as they themselves do. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The rows of a fence as text. As with a probe, all are there at once. */
+#include <errno.h>
+#include <string.h>
+#include "fence.h"
+#include "report_internal.h"
+
+#define NOTE_COLUMN 72 /* where notes start */
+
+static const char *const verdicts[] = {
+	[FENCE_OK] = "ok", [FENCE_DIFFERS] = "differs", [FENCE_SKIPPED] = "skipped"};
+
+#define FIELDS 8
+
+static const char *const fields[FIELDS] = {"strategy", "revoke",   "right",    "attempt",
+					   "stage",    "expected", "observed", "verdict"};
+
+/* A row's fields, in that order; of what was skipped most are empty. */
+static void texts_of(const struct fence_row *row, const char *text[FIELDS])
+{
+	const struct fence_cell *c = &row->cell;
+
+	for (unsigned int i = 0; i < FIELDS; i++)
+		text[i] = "";
+	text[0] = c->strategy;
+	text[1] = rxfer_revoke_name(c->revoke);
+	text[7] = verdicts[fence_verdict(row)];
+	if (row->skipped)
+		return;
+	text[2] = c->write ? "write" : "read";
+	text[3] = fence_attempt_name(c->attempt);
+	text[4] = fence_stage_name(c->stage);
+	text[5] = fence_outcome_name(row->expected);
+	text[6] = fence_outcome_name(row->observed);
+}
+
+/* ---- table ---- */
+
+static int put_line(FILE *f, const char *const text[FIELDS])
+{
+	static const int width[FIELDS - 1] = {9, 7, 6, 16, 9, 9, 9};
+	int at = 0;
+
+	for (unsigned int i = 0; i < FIELDS - 1; i++)
+		at += fprintf(f, "%-*s", width[i], text[i][0] ? text[i] : "-");
+	return at + fprintf(f, "%s", text[FIELDS - 1]);
+}
+
+static void put_rows(FILE *f, const struct fence_rows *rows)
+{
+	put_line(f, fields);
+	fputc('\n', f);
+	for (unsigned int i = 0; i < rows->n; i++) {
+		const char *text[FIELDS];
+		int at;
+
+		texts_of(&rows->row[i], text);
+		at = put_line(f, text);
+		if (rows->row[i].note[0])
+			report_wrap(f, (unsigned int)at, NOTE_COLUMN, rows->row[i].note);
+		else
+			fputc('\n', f);
+	}
+}
+
+static void put_summary(FILE *f, const struct fence_rows *rows)
+{
+	struct fence_tally t = fence_count(rows);
+	const char *name;
+	bool beyond;
+
+	fprintf(f, "%s: %u as expected, %u %s", rxfer_count(t.cells, "cell").s, t.cells - t.differ,
+		t.differ, t.differ == 1 ? "differs" : "differ");
+	if (t.skipped)
+		fprintf(f, "; %s skipped", rxfer_count(t.skipped, "row").s);
+	fputs(".\n", f);
+	for (unsigned int i = 0; (name = rxfer_strategy_name(i)); i++)
+		if (fence_lies_open(rows, name, &beyond))
+			fprintf(f, "%s: the peer can use the key at any time%s.\n", name,
+				beyond ? ", and reach all declared memory" : "");
+}
+
+static int put_table(struct report *r, FILE *f, const struct fence_rows *rows, bool partial)
+{
+	int err;
+
+	put_rows(f, rows);
+	fputc('\n', f);
+	put_summary(f, rows);
+	err = report_put_shared(r, f);
+	if (partial)
+		fputs("Partial: ended before all was tried.\n", f);
+	if (r->common.emulated[0])
+		fputs("Warning: this is what such a device lets the peer do; a NIC may be stricter, or less.\n",
+		      f);
+	return err;
+}
+
+/* ---- csv ---- */
+
+/* A field as in the CSV of runs: no commas, quotes or line ends. */
+static void put_field(FILE *f, const char *text, char end)
+{
+	for (const char *p = text; *p; p++)
+		fputc(*p == ',' ? ';' : *p == '"' || (unsigned char)*p < ' ' ? ' ' : *p, f);
+	fputc(end, f);
+}
+
+static int put_csv(struct report *r, FILE *f, const struct fence_rows *rows, bool partial)
+{
+	(void)partial;
+	for (unsigned int i = 0; i < FIELDS; i++)
+		put_field(f, fields[i], ',');
+	fputs("note,device,emulated\n", f);
+	for (unsigned int i = 0; i < rows->n; i++) {
+		const char *text[FIELDS];
+
+		texts_of(&rows->row[i], text);
+		for (unsigned int j = 0; j < FIELDS; j++)
+			put_field(f, text[j], ',');
+		put_field(f, rows->row[i].note, ',');
+		put_field(f, r->common.device, ',');
+		put_field(f, r->common.emulated, '\n');
+	}
+	return 0;
+}
+
+/* ---- formats ---- */
+
+static int begin(struct report *r)
+{
+	(void)r;
+	return 0;
+}
+
+static int end(struct report *r)
+{
+	return r->keep ? report_flush(r) : 0;
+}
+
+static const struct format {
+	struct report_ops ops;
+	int (*put)(struct report *r, FILE *f, const struct fence_rows *rows, bool partial);
+} formats[] = {
+	{{.name = "table", .replaces = true, .begin = begin, .end = end}, put_table},
+	{{.name = "csv", .replaces = true, .begin = begin, .end = end}, put_csv},
+};
+
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+const struct report_ops *fence_format(const char *name)
+{
+	for (unsigned int i = 0; i < FORMATS; i++)
+		if (!strcmp(formats[i].ops.name, name))
+			return &formats[i].ops;
+	return NULL;
+}
+
+int fence_write(struct report *r, const struct fence_rows *rows, const struct result *env,
+		bool partial)
+{
+	FILE *f = report_text(r);
+
+	if (!f)
+		return -ENOMEM;
+	r->common = *env;
+	for (unsigned int i = 0; i < FORMATS; i++)
+		if (r->ops == &formats[i].ops)
+			return formats[i].put(r, f, rows, partial);
+	return -EINVAL;
+}
