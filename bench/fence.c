@@ -127,14 +127,11 @@ static struct fence_row *add_row(struct fence *f, const struct fence_cell *cell)
 	return grown;
 }
 
-static int skip(struct fence *f, const char *strategy, enum rxfer_revoke revoke)
+static int skip(struct fence *f, const char *strategy, enum rxfer_revoke revoke, const char *why)
 {
 	const struct fence_cell cell = {.strategy = strategy, .revoke = revoke};
-	struct fence_row *row;
-	char why[512];
+	struct fence_row *row = add_row(f, &cell);
 
-	snprintf(why, sizeof(why), "%s", rxfer_error());
-	row = add_row(f, &cell);
 	if (!row)
 		return -ENOMEM;
 	row->skipped = true;
@@ -225,7 +222,7 @@ static int both_rights(struct fence *f, const char *strategy, enum rxfer_revoke 
 					  write ? RXFER_EXPOSE_WRITE : RXFER_EXPOSE_READ,
 					  &cell.revoke);
 		if (rc == -EOPNOTSUPP)
-			return skip(f, strategy, revoke);
+			return skip(f, strategy, revoke, rxfer_error());
 		if (!rc)
 			rc = fence_memory(&f->client, write);
 		if (!rc)
@@ -257,14 +254,14 @@ static bool mode_at(const struct fence *f, const char *strategy, unsigned int i,
 	return mode < RXFER_REVOKE_AUTO;
 }
 
-/* @unable: the device cannot do it; rxfer_error() is why. */
-static int all_modes(struct fence *f, const char *strategy, bool unable)
+/* @unable: why the device cannot do it; NULL: it can. */
+static int all_modes(struct fence *f, const char *strategy, const char *unable)
 {
 	enum rxfer_revoke revoke;
 	int rc = 0;
 
 	for (unsigned int i = 0; !rc && mode_at(f, strategy, i, &revoke); i++)
-		rc = unable ? skip(f, strategy, revoke) : both_rights(f, strategy, revoke);
+		rc = unable ? skip(f, strategy, revoke, unable) : both_rights(f, strategy, revoke);
 	return rc;
 }
 
@@ -272,13 +269,15 @@ static int one_strategy(struct fence *f, const char *strategy)
 {
 	struct fence_client *c = &f->client;
 	int rc = rxfer_dev_open(f->cfg.device, strategy, &c->dev);
+	char why[512];
 
+	snprintf(why, sizeof(why), "%s", rxfer_error());
 	if (rc == -EOPNOTSUPP)
-		return all_modes(f, strategy, true);
+		return all_modes(f, strategy, why);
 	if (rc)
 		return rc;
 	trace_device(&f->control.trace, true, c->dev);
-	rc = all_modes(f, strategy, false);
+	rc = all_modes(f, strategy, NULL);
 	rxfer_dev_close(c->dev);
 	c->dev = NULL;
 	return rc;

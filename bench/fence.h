@@ -71,10 +71,15 @@ struct fence_tally {
 struct fence_tally fence_count(const struct fence_rows *rows);
 
 /**
- * fence_lies_open() - was the peer seen to use @strategy's key when the I/O was complete, by a mode
- * that never revokes it? @beyond: and to reach other memory by it.
+ * struct fence_found - what was seen of a strategy, said in words below the rows.
+ * @always: a key that is not the I/O's own was used when the I/O was complete
+ * @all:    and other memory was reached by it
+ * @beyond: memory beyond the I/O's was reached by a key for that alone
  */
-bool fence_lies_open(const struct fence_rows *rows, const char *strategy, bool *beyond);
+struct fence_found {
+	bool always, all, beyond;
+};
+struct fence_found fence_find(const struct fence_rows *rows, const char *strategy);
 
 /** fence_format() - how rows are written as "table" or "csv"; NULL for another. */
 const struct report_ops *fence_format(const char *name);

@@ -122,6 +122,14 @@ static int post_recv(struct held *h, unsigned int i)
 	return rxfer_post_recv(h->end[i].conn, h->f->messages.base + CAME, FENCE_MESSAGE, 0);
 }
 
+/* The server may use the connection now. */
+static int greet(struct held *h, unsigned int i)
+{
+	struct rxfer_wait wait = wait_now(h->f);
+
+	return fence_send(&h->end[i], h->f->messages.base + SENT, 0, 0, &wait);
+}
+
 /* One RECV for the reply, and one for what follows a WRITE: on the first connection both. */
 static int connect_all(struct held *h)
 {
@@ -139,6 +147,8 @@ static int connect_all(struct held *h)
 		rc = over(h->f, control_expect(h->f->control, MSG_CONNECTED, NULL, &wait));
 	for (unsigned int i = 0; !rc && i < 2; i++)
 		rc = post_recv(h, i % hold.conns);
+	for (unsigned int i = 1; !rc && i < hold.conns; i++)
+		rc = greet(h, i);
 	return rc;
 }
 
@@ -319,30 +329,56 @@ static int check_memory(const struct fence_client *f, const struct fence_try *t,
 	return failed(row, words);
 }
 
-/* What @tried says, and whether memory agrees. What follows a WRITE comes behind its bytes. */
-static int judge(struct held *h, const struct fence_try *t, const struct fence_tried *tried,
-		 struct fence_row *row)
+/* Over iWARP the end of our connection says as much as anything does. */
+static void note_ended(const struct fence_client *f, struct fence_end *e, struct fence_row *row)
+{
+	struct rxfer_wait wait = wait_now(f);
+	int rc;
+
+	if (row->observed != FENCE_FAILED || !fence_is_iwarp(f->dev))
+		return;
+	wait.deadline -= f->cfg->timeout_ns / 2;
+	rc = fence_await(e, RXFER_RECV, e->done[RXFER_RECV] + 1, "the connection's end", &wait);
+	if (rc != -ENOTCONN && rc != -EIO && rc != -ECONNRESET)
+		return;
+	row->observed = FENCE_ENDED;
+	row->note[0] = '\0';
+}
+
+/* Is what the server calls open so? What follows a WRITE comes behind its bytes. */
+static int check_open(struct held *h, const struct fence_try *t, const struct fence_tried *tried,
+		      struct fence_row *row)
 {
 	struct fence_end *e = &h->end[t->conn];
 	struct rxfer_wait wait = wait_now(h->f);
-	bool open = tried->outcome == FENCE_OPEN;
+	int rc;
+
+	if (!t->write && tried->sum != fence_sum((void *)(uintptr_t)t->addr, t->len))
+		return failed(row, "told to be open, but the READ brought other bytes");
+	if (!t->write)
+		return 0;
+	rc = fence_await(e, RXFER_RECV, e->done[RXFER_RECV] + 1, "what follows a WRITE", &wait);
+	if (rc == -EINTR)
+		return rc;
+	if (rc)
+		return failed(row, rxfer_error());
+	pattern_fill(h->f->image + t->position, t->len, t->position, t->seed);
+	return 0;
+}
+
+/* What @tried says, and whether memory agrees. */
+static int judge(struct held *h, const struct fence_try *t, const struct fence_tried *tried,
+		 struct fence_row *row)
+{
 	int rc = 0;
 
 	row->observed = tried->outcome;
 	if (tried->outcome == FENCE_FAILED)
 		failed(row, tried->words);
-	if (open && t->write) {
-		pattern_fill(h->f->image + t->position, t->len, t->position, t->seed);
-		rc = fence_await(e, RXFER_RECV, e->done[RXFER_RECV] + 1, "what follows a WRITE",
-				 &wait);
-	}
-	if (rc == -EINTR)
-		return rc;
-	if (rc)
-		return failed(row, rxfer_error());
-	if (open && !t->write && tried->sum != fence_sum((void *)(uintptr_t)t->addr, t->len))
-		return failed(row, "told to be open, but the READ brought other bytes");
-	return check_memory(h->f, t, row);
+	else if (tried->outcome == FENCE_OPEN)
+		rc = check_open(h, t, tried, row);
+	note_ended(h->f, &h->end[t->conn], row);
+	return rc ? rc : check_memory(h->f, t, row);
 }
 
 static void close_all(struct held *h)

@@ -9,11 +9,20 @@
 #define LOOK_NS 20000000u /* between looks at what may end a wait */
 
 static const char *const outcomes[] = {
-	[FENCE_OPEN] = "open", [FENCE_CLOSED] = "closed", [FENCE_FAILED] = "failed"};
+	[FENCE_OPEN] = "open",
+	[FENCE_CLOSED] = "closed",
+	[FENCE_FAILED] = "failed",
+	[FENCE_ENDED] = "ended",
+};
 
 const char *fence_outcome_name(unsigned int outcome)
 {
-	return outcome <= FENCE_FAILED ? outcomes[outcome] : NULL;
+	return outcome <= FENCE_ENDED ? outcomes[outcome] : NULL;
+}
+
+bool fence_is_iwarp(const struct rxfer_dev *dev)
+{
+	return !strcmp(rxfer_dev_info(dev)->transport, "iWARP");
 }
 
 /* ---- Messages ---- */

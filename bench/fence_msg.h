@@ -17,13 +17,19 @@ enum fence_outcome {
 	FENCE_OPEN,   /* it was let in, and did what it was to do */
 	FENCE_CLOSED, /* the device refused it as an access that is not allowed */
 	FENCE_FAILED, /* anything else, which says nothing about the key */
+	FENCE_ENDED,  /* over iWARP, where no completion tells more: the client's device ended the
+		       * connection */
 };
 
 /** fence_outcome_name() - "open"; NULL behind the last. */
 const char *fence_outcome_name(unsigned int outcome);
 
-/* struct fence_hold - data connections for one I/O, and so many requests that will come on the
- * first. */
+/** fence_is_iwarp() - who refuses an access there tells the other device, and ends the connection;
+ * no completion, at either end, has that status. */
+bool fence_is_iwarp(const struct rxfer_dev *dev);
+
+/* struct fence_hold - data connections for one I/O. On the first so many requests will come, on the
+ * other a message: over iWARP nothing may go the other way before that. */
 struct fence_hold {
 	unsigned int conns;
 	unsigned int requests;
@@ -36,7 +42,7 @@ struct fence_reply {
 };
 
 /**
- * struct fence_try - an attempt, once all requests have come.
+ * struct fence_try - an attempt, once all requests and messages have come.
  * @write:       by RDMA WRITE, of the bytes at @position of the pattern @seed; else by RDMA READ
  * @conn:        over the connection of this number
  * @addr, @len, @key: the client's memory

@@ -5,7 +5,7 @@
 #include "fence.h"
 #include "report_internal.h"
 
-#define NOTE_COLUMN 72 /* where notes start */
+#define NOTE_COLUMN 9 /* where notes start, on lines of their own */
 
 static const char *const verdicts[] = {
 	[FENCE_OK] = "ok", [FENCE_DIFFERS] = "differs", [FENCE_SKIPPED] = "skipped"};
@@ -36,38 +36,45 @@ static void texts_of(const struct fence_row *row, const char *text[FIELDS])
 
 /* ---- table ---- */
 
-static int put_line(FILE *f, const char *const text[FIELDS])
+static void put_line(FILE *f, const char *const text[FIELDS])
 {
-	static const int width[FIELDS - 1] = {9, 7, 6, 16, 9, 9, 9};
-	int at = 0;
+	static const int width[FIELDS - 1] = {8, 6, 5, 15, 8, 8, 8};
 
 	for (unsigned int i = 0; i < FIELDS - 1; i++)
-		at += fprintf(f, "%-*s", width[i], text[i][0] ? text[i] : "-");
-	return at + fprintf(f, "%s", text[FIELDS - 1]);
+		fprintf(f, "%-*s ", width[i], text[i][0] ? text[i] : "-");
+	fprintf(f, "%s\n", text[FIELDS - 1]);
 }
 
 static void put_rows(FILE *f, const struct fence_rows *rows)
 {
 	put_line(f, fields);
-	fputc('\n', f);
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const char *text[FIELDS];
-		int at;
 
 		texts_of(&rows->row[i], text);
-		at = put_line(f, text);
+		put_line(f, text);
 		if (rows->row[i].note[0])
-			report_wrap(f, (unsigned int)at, NOTE_COLUMN, rows->row[i].note);
-		else
-			fputc('\n', f);
+			report_wrap(f, 0, NOTE_COLUMN, rows->row[i].note);
 	}
+}
+
+static void put_found(FILE *f, const struct fence_rows *rows, const char *strategy)
+{
+	struct fence_found found = fence_find(rows, strategy);
+
+	if (found.always)
+		fprintf(f, "%s: the peer can use the key at any time%s.\n", strategy,
+			found.all ? ", and reach all declared memory" : "");
+	if (found.beyond)
+		fprintf(f,
+			"%s: the peer can reach memory beyond an I/O's: this device does not keep to a key's bounds.\n",
+			strategy);
 }
 
 static void put_summary(FILE *f, const struct fence_rows *rows)
 {
 	struct fence_tally t = fence_count(rows);
 	const char *name;
-	bool beyond;
 
 	fprintf(f, "%s: %u as expected, %u %s", rxfer_count(t.cells, "cell").s, t.cells - t.differ,
 		t.differ, t.differ == 1 ? "differs" : "differ");
@@ -75,9 +82,7 @@ static void put_summary(FILE *f, const struct fence_rows *rows)
 		fprintf(f, "; %s skipped", rxfer_count(t.skipped, "row").s);
 	fputs(".\n", f);
 	for (unsigned int i = 0; (name = rxfer_strategy_name(i)); i++)
-		if (fence_lies_open(rows, name, &beyond))
-			fprintf(f, "%s: the peer can use the key at any time%s.\n", name,
-				beyond ? ", and reach all declared memory" : "");
+		put_found(f, rows, name);
 }
 
 static int put_table(struct report *r, FILE *f, const struct fence_rows *rows, bool partial)

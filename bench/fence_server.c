@@ -19,7 +19,7 @@
 /*
  * struct fence_server - one FENCE.
  * @buffer:   what READs fill and WRITEs are from; behind it a message that comes, and one that goes
- * @requests: that come on the first connection
+ * @requests: that come on the first connection; on the other it is a message
  */
 struct fence_server {
 	struct control *control;
@@ -32,7 +32,7 @@ struct fence_server {
 	struct area buffer;
 	struct fence_end end[FENCE_CONNS];
 	unsigned int conns, requests;
-	unsigned int tried[FENCE_FAILED + 1];
+	unsigned int tried[FENCE_ENDED + 1];
 };
 
 static char *request_buffer(const struct fence_server *s)
@@ -91,6 +91,21 @@ static int accept_one(struct fence_server *s, unsigned int i)
 	return rc;
 }
 
+/* Messages that come on the @i-th connection. */
+static unsigned int messages(const struct fence_server *s, unsigned int i)
+{
+	return i ? 1 : s->requests;
+}
+
+static int post_recvs(struct fence_server *s, unsigned int i)
+{
+	int rc = 0;
+
+	for (unsigned int k = 0; !rc && k < messages(s, i); k++)
+		rc = rxfer_post_recv(s->end[i].conn, request_buffer(s), FENCE_MESSAGE, k);
+	return rc;
+}
+
 static int hold(struct fence_server *s, const json_t *body)
 {
 	struct rxfer_wait wait;
@@ -101,8 +116,8 @@ static int hold(struct fence_server *s, const json_t *body)
 	while (!rc && s->conns < h.conns)
 		rc = accept_one(s, s->conns);
 	s->requests = h.requests;
-	for (unsigned int i = 0; !rc && i < h.requests; i++)
-		rc = rxfer_post_recv(s->end[0].conn, request_buffer(s), FENCE_MESSAGE, i);
+	for (unsigned int i = 0; !rc && i < s->conns; i++)
+		rc = post_recvs(s, i);
 	wait = wait_now(s);
 	return rc ? rc : control_send(s->control, MSG_CONNECTED, NULL, &wait);
 }
@@ -170,6 +185,8 @@ static int attempt(struct fence_server *s, const struct fence_try *t, struct fen
 	if (rc == -EINTR || rc == -ECANCELED || !rc)
 		return rc;
 	out->outcome = rxfer_conn_refused(e->conn) ? FENCE_CLOSED : FENCE_FAILED;
+	if (rc == -ENOTCONN && fence_is_iwarp(s->dev))
+		out->outcome = FENCE_ENDED;
 	snprintf(out->words, sizeof(out->words), "%s", rxfer_error());
 	return 0;
 }
@@ -184,18 +201,28 @@ static int check_try(const struct fence_server *s, const struct fence_try *t)
 			  rxfer_count(t->len, "byte").s, (unsigned long long)s->cfg.size);
 }
 
-static int try(struct fence_server *s, const json_t *body)
+static int await_messages(struct fence_server *s)
 {
 	struct rxfer_wait wait = wait_now(s);
+	int rc = 0;
+
+	for (unsigned int i = 0; !rc && i < s->conns; i++)
+		rc = fence_await(&s->end[i], RXFER_RECV, messages(s, i), "the client's request",
+				 &wait);
+	return rc;
+}
+
+static int try(struct fence_server *s, const json_t *body)
+{
 	struct fence_tried tried;
+	struct rxfer_wait wait;
 	struct fence_try t;
 	int rc = fence_try_from_json(body, &t);
 
 	if (!rc)
 		rc = check_try(s, &t);
 	if (!rc)
-		rc = fence_await(&s->end[0], RXFER_RECV, s->requests, "the client's request",
-				 &wait);
+		rc = await_messages(s);
 	if (!rc)
 		rc = attempt(s, &t, &tried);
 	if (rc)
@@ -253,15 +280,18 @@ static int answer(struct fence_server *s, enum message type, json_t *body)
 	}
 }
 
-/* Until the client says STOP, which is not answered: what comes next is another request. */
+/* Until the client says STOP, which is not answered: what comes next is another request. Between
+ * two messages it may wait in vain itself. */
 static int serve(struct fence_server *s)
 {
 	for (;;) {
 		struct rxfer_wait wait = wait_now(s);
 		enum message type;
 		json_t *body;
-		int rc = control_recv(s->control, &type, &body, &wait);
+		int rc;
 
+		wait.deadline += s->cfg.timeout_ns;
+		rc = control_recv(s->control, &type, &body, &wait);
 		if (rc)
 			return rc;
 		if (type != MSG_STOP)
@@ -309,8 +339,8 @@ int fence_serve(struct control *c, const struct host *host, const json_t *body, 
 	if (rc)
 		host_say(host, "fence %u failed: %s", number, why);
 	else
-		host_say(host, "fence %u (%s each): %u open, %u closed, %u failed", number,
+		host_say(host, "fence %u (%s): %u attempts open, %u closed, %u failed", number,
 			 rxfer_size(s.cfg.size).s, s.tried[FENCE_OPEN], s.tried[FENCE_CLOSED],
-			 s.tried[FENCE_FAILED]);
+			 s.tried[FENCE_FAILED] + s.tried[FENCE_ENDED]);
 	return rc ? rxfer_fail(rc, "%s", why) : 0;
 }

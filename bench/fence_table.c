@@ -106,9 +106,11 @@ bool fence_expected(const struct fence_cell *cell, enum fence_outcome *out)
 
 enum fence_verdict fence_verdict(const struct fence_row *row)
 {
+	bool closed = row->expected == FENCE_CLOSED && row->observed == FENCE_ENDED;
+
 	if (row->skipped)
 		return FENCE_SKIPPED;
-	return row->observed == row->expected ? FENCE_OK : FENCE_DIFFERS;
+	return closed || row->observed == row->expected ? FENCE_OK : FENCE_DIFFERS;
 }
 
 struct fence_tally fence_count(const struct fence_rows *rows)
@@ -125,20 +127,20 @@ struct fence_tally fence_count(const struct fence_rows *rows)
 	return t;
 }
 
-bool fence_lies_open(const struct fence_rows *rows, const char *strategy, bool *beyond)
+struct fence_found fence_find(const struct fence_rows *rows, const char *strategy)
 {
-	bool open = false;
+	struct fence_found found = {0};
 
-	*beyond = false;
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const struct fence_row *row = &rows->row[i];
 		const struct fence_cell *c = &row->cell;
 
-		if (row->skipped || row->observed != FENCE_OPEN || c->revoke != RXFER_REVOKE_NONE ||
-		    strcmp(c->strategy, strategy))
+		if (row->skipped || row->observed != FENCE_OPEN || strcmp(c->strategy, strategy))
 			continue;
-		open |= c->attempt == FENCE_USE && c->stage == FENCE_COMPLETE;
-		*beyond |= c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER;
+		found.always |= c->kind == FENCE_WHOLE && c->attempt == FENCE_USE &&
+				c->stage == FENCE_COMPLETE;
+		if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER)
+			*(c->kind == FENCE_WHOLE ? &found.all : &found.beyond) = true;
 	}
-	return open;
+	return found;
 }

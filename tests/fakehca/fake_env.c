@@ -51,6 +51,7 @@ static const struct {
 	DEVICE(sl_told, UINT),	     DEVICE(max_cq, UINT),	    DEVICE(closed, UINT),
 	SETTING(event, UINT),	     SETTING(event_at, UINT),	    SETTING(stuck_reg_mr, UINT),
 	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
+	DEVICE(mw_wide, BOOL),	     DEVICE(mw_stays, BOOL),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)

@@ -288,7 +288,8 @@ bool fake_mw_revoke(const struct fake_qp *qp, uint32_t key)
 	}
 	if (mw->qp != qp)
 		return fake_refuse(0, "key %#x, to be revoked, is of another QP", key);
-	unbind(mw);
+	if (!qp->context->config->mw_stays)
+		unbind(mw);
 	fake.stats.invalidates++;
 	return true;
 }
@@ -302,6 +303,16 @@ enum ibv_wc_status fake_mw_execute(struct fake_qp *qp, const struct fake_sqe *sq
 
 /* ---- The peer's access ---- */
 
+static bool in_bounds(const struct fake_qp *qp, const struct fake_mw *mw, uint64_t addr,
+		      uint64_t len)
+{
+	bool wide = qp->context->config->mw_wide;
+	uint64_t base = wide ? (uintptr_t)mw->mr->verbs.addr : mw->addr;
+	uint64_t room = wide ? mw->mr->verbs.length : mw->len;
+
+	return len <= room && addr - base <= room - len;
+}
+
 bool fake_mw_allows(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
 		    unsigned int access)
 {
@@ -311,7 +322,7 @@ bool fake_mw_allows(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint6
 		return fake_refuse(0, "rkey %#x opens no window", key);
 	if (mw->qp != qp)
 		return fake_refuse(0, "rkey %#x is of another QP", key);
-	if (len > mw->len || addr - mw->addr > mw->len - len)
+	if (!in_bounds(qp, mw, addr, len))
 		return fake_refuse(0, "rkey %#x: [%#llx, +%llu) is outside [%#llx, +%llu)", key,
 				   (unsigned long long)addr, (unsigned long long)len,
 				   (unsigned long long)mw->addr, (unsigned long long)mw->len);

@@ -72,6 +72,8 @@
  * promised (0: no such lie)
  * @sl_told: the bits of a QP's service level that ibv_query_qp() tells; many RoCE drivers tell none
  * @max_mw: memory windows, of type 2B; 0: it knows of none. iWARP has none, whatever this says
+ * @mw_wide: a window lets the peer reach all of the region below it, as with rxe; @mw_stays: and
+ * what revokes it does nothing
  * @inv_flag_wrong: a RECV whose SEND revoked a key has IBV_WC_IP_CSUM_OK in place of
  * IBV_WC_WITH_INV, as with rxe
  * @ece_vendor, @ece_options: extensions that two ends may agree on; vendor 0: it knows of none
@@ -79,7 +81,7 @@
 struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
-	bool iwarp, infiniband, down, inv_flag_wrong;
+	bool iwarp, infiniband, down, inv_flag_wrong, mw_wide, mw_stays;
 	uint32_t closed, mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic,
 		max_mr, max_mw;
 	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
