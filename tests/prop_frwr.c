@@ -8,7 +8,8 @@
 #include "frwr_fixture.h"
 #include "prop.h"
 
-#define IOS	    2500 /* of a sequence */
+#define IOS	    2500  /* of a sequence, */
+#define LONG	    50000 /* and of one through SLOTS windows alone */
 #define DEAD_ROUNDS 20000
 #define PIECES	    3
 
@@ -47,7 +48,7 @@ struct sim {
 	struct job job[SLOTS];
 	bool writing[SLOTS]; /* from this buffer of the server's */
 	uint32_t jobs;
-	uint32_t issued, done;
+	uint32_t ios, issued, done;
 	uint64_t open, granted, revoked, ended;
 };
 
@@ -204,9 +205,9 @@ static bool client(struct sim *s)
 
 	if (s->slot[i].due)
 		post_revoke(s, i);
-	if (!s->slot[i].missing && s->issued < IOS)
+	if (!s->slot[i].missing && s->issued < s->ios)
 		issue(s, i);
-	if (s->issued == IOS)
+	if (s->issued == s->ios)
 		drain(s);
 	n = rxfer_poll(s->pair.e.client, done, (int)prop_range(s->p, 1, 4));
 	if (n < 0)
@@ -346,7 +347,7 @@ static void all_is_back(struct sim *s)
 	const struct rxfer_counts *c = rxfer_conn_counts(s->pair.e.client);
 	bool lazily = s->how.revoke == RXFER_REVOKE_LAZY;
 
-	PROP_CHECK(s->p, s->done == IOS && c->sqe_op[RXFER_SEND] == IOS);
+	PROP_CHECK(s->p, s->done == s->ios && c->sqe_op[RXFER_SEND] == s->ios);
 	PROP_CHECK(s->p, c->sqe_op[RXFER_BIND] == s->granted);
 	PROP_CHECK(s->p, fake_stats()->binds == s->granted);
 	PROP_CHECK(s->p, fake_stats()->invalidates == s->revoked);
@@ -364,17 +365,19 @@ static void all_is_back(struct sim *s)
 			 (unsigned long long)s->p->seed);
 }
 
-static void sequence(struct prop *p, uint64_t seed)
+/* @ios: through one window a slot; 0: IOS, through one or some more */
+static void sequence(struct prop *p, uint64_t seed, uint32_t ios)
 {
 	struct fake_config config = engine_config();
-	struct sim s = {.p = p};
+	struct sim s = {.p = p, .ios = ios ? ios : IOS};
 	uint32_t dead = 0;
 
 	prop_start(p, seed);
 	random_how(&s, &config);
+	s.how.exposed = ios ? 1 : s.how.exposed;
 	open_with(&s.pair, &config, &s.how);
 	fake_live()->clock_read_ns = 1;
-	while (s.done < IOS && dead < DEAD_ROUNDS) {
+	while (s.done < s.ios && dead < DEAD_ROUNDS) {
 		uint32_t what = prop_range(p, 0, 3), before = s.done;
 		bool did = what == 0 ? client(&s) : what == 1 && server(&s);
 
@@ -400,13 +403,22 @@ static void each_key_is_revoked_once(void **state)
 
 	(void)state;
 	for (; n; n--, seed++)
-		sequence(&p, seed);
+		sequence(&p, seed, 0);
+}
+
+static void windows_are_bound_again_and_again(void **state)
+{
+	struct prop p;
+
+	(void)state;
+	sequence(&p, prop_first_seed(), (uint32_t)prop_count(LONG, 2000));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_key_is_revoked_once),
+		cmocka_unit_test(windows_are_bound_again_and_again),
 	};
 
 	return cmocka_run_group_tests_name("prop_frwr", tests, NULL, NULL);
