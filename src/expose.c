@@ -156,12 +156,23 @@ int rxfer_exposure_new(struct rxfer_conn *conn, uint32_t frags, struct rxfer_exp
 	return 0;
 }
 
+/* What is in flight proves nothing of it any more: nobody is there to be told. */
+static void forget(struct rxfer_conn *conn, const struct rxfer_exposure *x)
+{
+	struct rxfer_io *io = conn->oldest;
+
+	for (uint32_t i = 0; i < conn->inflight; i++, io = io->next)
+		if (io->proves == x)
+			io->proves = NULL;
+}
+
 void rxfer_exposure_free(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	struct rxfer_exposure **p;
 
 	if (!x)
 		return;
+	forget(conn, x);
 	for (p = &conn->exposures; *p != x; p = &(*p)->next)
 		;
 	*p = x->next;

@@ -516,6 +516,31 @@ static void closed_with_keys_open(void **state)
 	}
 }
 
+/* Its revoke was done by the device, and its completion comes when it is gone. */
+static void freed_before_it_is_proven(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_SYNC, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		expose(&p, i, 2, GAPS);
+		ask(&p, i);
+		expect_done(&p, RXFER_SEND, i);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(revoke(&p, i, 0), 0);
+	fake_run();
+	rxfer_exposure_free(p.e.client, p.x[0]);
+	open_keys(&p, 2, LEN);
+	expect_done(&p, RXFER_REVOKE, REVOKE);
+	open_keys(&p, 2, LEN);
+	expect_done(&p, RXFER_REVOKE, REVOKE + 1);
+	open_keys(&p, 0, 0);
+	account(&p, 0, 0);
+	close_pair(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +562,7 @@ int main(void)
 		cmocka_unit_test(not_by_a_call),
 		cmocka_unit_test(no_room_for_a_revoke),
 		cmocka_unit_test(closed_with_keys_open),
+		cmocka_unit_test(freed_before_it_is_proven),
 	};
 
 	return cmocka_run_group_tests_name("unit_frwr", tests, NULL, NULL);
