@@ -124,6 +124,7 @@ static inline void close_pair(struct pair *p)
 {
 	rxfer_conn_close(p->e.client);
 	p->e.client = NULL;
+	assert_int_equal(fake_stats()->mw_outlived, 0); /* rxe waits 50 s for each */
 	assert_int_equal(rxfer_dev_exposed(p->e.cdev).live, 0);
 	assert_int_equal(rxfer_dev_exposed(p->e.cdev).now, 0);
 	engine_close(&p->e);

@@ -163,8 +163,10 @@ int fake_dealloc_mw(struct ibv_mw *verbs)
 void fake_mw_forget_qp(const struct fake_qp *qp)
 {
 	for (struct fake_object *o = fake.objects[FAKE_MW]; o; o = o->next)
-		if (FAKE_OF(o, struct fake_mw)->qp == qp)
+		if (FAKE_OF(o, struct fake_mw)->qp == qp) {
 			unbind(FAKE_OF(o, struct fake_mw));
+			fake.stats.mw_outlived++;
+		}
 }
 
 /* ---- Posting ---- */

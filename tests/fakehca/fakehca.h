@@ -163,6 +163,7 @@ struct fake_stats {
 	uint64_t reg_mr, dereg_mr;
 	uint64_t alloc_mw, dealloc_mw;
 	uint64_t binds, invalidates; /* of windows, that succeeded; by whoever revoked */
+	uint64_t mw_outlived;	     /* windows that were bound when their QP was destroyed */
 	uint64_t bytes_read, bytes_written, bytes_sent;
 	uint64_t rnr_waits; /* deliveries put off for want of a RECV */
 	uint64_t steps;
