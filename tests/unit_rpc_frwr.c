@@ -50,6 +50,34 @@ static void good_runs(void **state)
 				 i / 2 ? FRAGS : 1);
 }
 
+/* One slot, and more I/Os than its window has keys. */
+static double key_reuse(struct rpc_scene *r, bool renew, enum rxfer_revoke revoke)
+{
+	uint64_t windows = fake_stats()->alloc_mw;
+
+	frwr_cfg(r, OP_READ, revoke, 1);
+	r->s.cfg.depth = 1;
+	r->s.cfg.iters = 600;
+	r->s.cfg.mw_renew = renew;
+	if (run_both(r) || r->s.rc != 1)
+		fail_msg("a good run failed: %s / %s", r->s.result.reason, r->s.error);
+	assert_int_equal(fake_stats()->alloc_mw - windows, 1 + 1 + (renew ? 2 : 0));
+	return r->s.result.key_reuse_min;
+}
+
+static void keys_that_come_back(void **state)
+{
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	fake_live()->mw_numbered_on = true;
+	assert_true(key_reuse(&r, false, RXFER_REVOKE_SYNC) == 256);
+	assert_true(isnan(key_reuse(&r, true, RXFER_REVOKE_SYNC)));
+	assert_true(isnan(key_reuse(&r, true, RXFER_REVOKE_LAZY)));
+	assert_true(isnan(key_reuse(&r, true, RXFER_REVOKE_REMOTE)));
+}
+
 /* ---- A server that revokes what it should not ---- */
 
 static void post_inv(struct rpc_scene *r, uint32_t id, uint32_t key)
@@ -319,7 +347,8 @@ static void a_good_client(void **state)
 		for (uint32_t n = 0; n < 5; n++) {
 			struct ibv_wc wc;
 
-			ask_by(&c, 0, n % 2, c.key, c.key);
+			/* It is the first segment's that the reply revokes. */
+			ask_by(&c, 0, n % 2, c.key, n < 3 ? c.r.granted->rkey : c.key);
 			wc = await_reply(&c.r);
 			assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
 			assert_int_equal(wc.invalidated_rkey, c.key);
@@ -387,6 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_runs),
+		cmocka_unit_test(keys_that_come_back),
 		cmocka_unit_test(a_key_of_nobodys),
 		cmocka_unit_test(a_key_of_another_request),
 		cmocka_unit_test(no_key),
