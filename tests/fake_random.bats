@@ -57,8 +57,45 @@ draw_io() {
 	add --rd-atomic 0 1 2 16
 }
 
+# In RPC mode: how the keys are revoked is among what the strategy can; frwr has none for data in a request.
+# The smallest queues are for N and the drain at the client, for a WR, the reply and the drain at the server.
+draw_rpc() {
+	local op frags runs smallest revoke=auto
+	one_of read write send
+	op=$it
+	args=(--op "$op" --mode rpc)
+	one_of 1 64 777 4096 20000
+	((frags = it < 7 ? 1 : RANDOM % 7 + 1, runs = frags))
+	args+=(--size "$it" --frags "$frags")
+	one_of 0 1 8 4096
+	args+=(--frag-gap "$it")
+	[[ $it != 0 ]] || runs=1
+	one_of global multi-wr per-io
+	[[ $op == send ]] || one_of global multi-wr per-io frwr frwr frwr
+	args+=(--strategy "$it")
+	case $it in
+	per-io) one_of sync async auto ;;
+	frwr) one_of sync async remote lazy auto ;;
+	*) one_of none auto ;;
+	esac
+	revoke=$it
+	args+=(--revoke "$revoke")
+	smallest=2
+	[[ ${args[*]} != *frwr* ]] || ((smallest = 2 * runs + 2))
+	[[ $op != write || $revoke == remote ]] || add --reply send imm
+	add --peer-strategy global multi-wr per-io
+	add --defer slot recv
+	add --depth 1 1 2 3 5 16 64
+	add --qps 1 1 2 3 8
+	add --sq-depth 0 0 $smallest $((smallest + 1)) $((2 * smallest))
+	add --peer-sq-depth 0 3 8
+	add --signal all io half "every:$((RANDOM % smallest + 1))"
+	add --peer-signal all io half every:3
+	flag 30 --mw-renew
+}
+
 draw_run() {
-	flag 70 --bidir
+	[[ ${args[*]} == *rpc* ]] || flag 70 --bidir
 	flag 60 --verify
 	add --post chain single
 	add --timing off io phases
@@ -84,19 +121,28 @@ draw_device() {
 		sq_extra={1,9} mtu={256,4096} max_sge={4,5}; do
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
-	[[ ${args[1]} == write-imm ]] || ((RANDOM % 5)) || FAKEHCA+=,iwarp=1,early_sends=1
+	[[ ${args[*]} == *imm* || ${args[*]} == *frwr* ]] || ((RANDOM % 5)) || FAKEHCA+=,iwarp=1,early_sends=1
 }
 
-@test "any combination of options, on any device: all bytes right, nothing violated or left behind" {
+# draws DRAW: $RUNS runs, of what that function draws.
+draws() {
 	local cpu first=${RXFER_PROP_SEED:-$((RANDOM * 32768 + RANDOM))} it args
 	cpu=$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*\([0-9]*\).*/\1/p' /proc/self/status)
 	export FAKEHCA
 	for ((seed = first; seed < first + RUNS; seed++)); do
 		RANDOM=$seed
-		draw_io
+		"$1"
 		draw_run
 		draw_device "$seed"
 		echo "RXFER_PROP_SEED=$seed RUNS=1: FAKEHCA=$FAKEHCA ${args[*]}"
 		loop 1 "${args[@]}" --rnr-retry 0 --timeout 5s
 	done
+}
+
+@test "any combination of options, on any device: all bytes right, nothing violated or left behind" {
+	draws draw_io
+}
+
+@test "the same in RPC mode, with keys revoked in each way that a strategy has" {
+	draws draw_rpc
 }
