@@ -50,7 +50,20 @@ static struct rxfer_wait wait_now(const struct fence *f)
 	return (struct rxfer_wait){rxfer_now() + f->cfg.timeout_ns, -1, f->runtime->stop};
 }
 
-/* Attempts begin: the server needs to know of their size and of the time-out. */
+/* The @i-th size, 0 behind the last. */
+static uint64_t size_at(const struct fence *f, unsigned int i)
+{
+	const char *given = opts_text(f->opts, "size", i);
+	struct cfg cfg;
+	char why[256];
+
+	if (!given)
+		return i ? 0 : f->cfg.size;
+	cfg_set(&cfg, "size", given, why, sizeof(why));
+	return cfg.size;
+}
+
+/* Attempts begin: the server needs to know of the largest size and of the time-out. */
 static int configure(struct fence *f)
 {
 	struct rxfer_wait wait = wait_now(f);
@@ -60,7 +73,8 @@ static int configure(struct fence *f)
 	int rc;
 
 	cfg_init(&cfg);
-	cfg.size = f->cfg.size;
+	for (unsigned int i = 0; size_at(f, i); i++)
+		cfg.size = i && cfg.size > size_at(f, i) ? cfg.size : size_at(f, i);
 	cfg.timeout_ns = f->cfg.timeout_ns;
 	if (getrandom(f->client.token, sizeof(f->client.token), 0) != sizeof(f->client.token))
 		return rxfer_fail(EIO, "getrandom: %m");
@@ -210,6 +224,19 @@ static int all_cells(struct fence *f, struct fence_cell cell)
 	return rc;
 }
 
+static int all_sizes(struct fence *f, struct fence_cell cell)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; !rc && (cell.bytes = size_at(f, i)); i++) {
+		rc = fence_memory(&f->client, cell.write, cell.bytes);
+		if (!rc)
+			rc = all_cells(f, cell);
+		fence_memory_drop(&f->client);
+	}
+	return rc;
+}
+
 /* The I/O lets the peer read, then another one lets it write. */
 static int both_rights(struct fence *f, const char *strategy, enum rxfer_revoke revoke)
 {
@@ -224,10 +251,7 @@ static int both_rights(struct fence *f, const char *strategy, enum rxfer_revoke 
 		if (rc == -EOPNOTSUPP)
 			return skip(f, strategy, revoke, rxfer_error());
 		if (!rc)
-			rc = fence_memory(&f->client, write);
-		if (!rc)
-			rc = all_cells(f, cell);
-		fence_memory_drop(&f->client);
+			rc = all_sizes(f, cell);
 	}
 	return rc;
 }
@@ -372,7 +396,7 @@ static int fence_execute(const struct opts *o, const struct server_ops *server, 
 	}
 	*f = (struct fence){.opts = o, .runtime = runtime, .server = server, .arg = arg};
 	opts_first(o, &f->cfg);
-	f->client.cfg = &f->cfg;
+	f->client.timeout_ns = f->cfg.timeout_ns;
 	f->client.runtime = runtime;
 	f->client.control = &f->control;
 	status = run(f);
@@ -384,15 +408,19 @@ static int fence_execute(const struct opts *o, const struct server_ops *server, 
 /* What no rule between options of a run is about. */
 static int check(const struct opts *o, const struct cfg *cfg)
 {
-	if (!fence_format(cfg->format))
+	const char *size;
+
+	if (!fence_format(cfg->format)) {
 		complain("--format %s is not for fence, which writes table or csv", cfg->format);
-	else if (opts_text(o, "size", 1))
-		complain("--size: fence takes one size, not a list");
-	else if (!cfg->size)
-		complain("--size 0: an I/O of no bytes lets nobody reach anything; take 1 or more");
-	else
-		return 0;
-	return -EINVAL;
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; (size = opts_text(o, "size", i)); i++) {
+		if (strcmp(size, "0"))
+			continue;
+		complain("--size 0: an I/O of no bytes lets nobody in; take 1 or more");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int command_fence(const struct opts *o, const struct runtime *runtime)

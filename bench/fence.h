@@ -32,6 +32,7 @@ struct fence_cell {
 	enum fence_kind kind;
 	enum rxfer_revoke revoke;
 	bool write;
+	uint64_t bytes;
 	enum fence_attempt attempt;
 	enum fence_stage stage;
 };
@@ -99,7 +100,7 @@ int fence_write(struct report *r, const struct fence_rows *rows, const struct re
  * @number: of the next cell, so that no two have the same bytes
  */
 struct fence_client {
-	const struct cfg *cfg;
+	uint64_t timeout_ns;
 	const struct runtime *runtime;
 	struct control *control;
 	bool dead;
@@ -108,13 +109,14 @@ struct fence_client {
 	struct rxfer_dev *dev;
 	struct area arena, messages;
 	char *image;
+	uint64_t bytes; /* of the I/O */
 	uint32_t below;
 	uint64_t number;
 };
 
-/** fence_memory() - the memory of I/Os that let the peer read, or write. 0 or -errno;
- * fence_memory_drop() in any case. */
-int fence_memory(struct fence_client *f, bool write);
+/** fence_memory() - the memory of I/Os of so many @bytes that let the peer read, or write. 0 or
+ * -errno; fence_memory_drop() in any case. */
+int fence_memory(struct fence_client *f, bool write, uint64_t bytes);
 void fence_memory_drop(struct fence_client *f);
 
 /**

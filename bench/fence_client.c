@@ -32,8 +32,7 @@ struct held {
 
 static struct rxfer_wait wait_now(const struct fence_client *f)
 {
-	return (struct rxfer_wait){rxfer_now() + f->cfg->timeout_ns, f->control->fd,
-				   f->runtime->stop};
+	return (struct rxfer_wait){rxfer_now() + f->timeout_ns, f->control->fd, f->runtime->stop};
 }
 
 /* The control connection is of no more use after a failure. */
@@ -50,15 +49,16 @@ static uint64_t whole_pages(uint64_t n)
 	return (n + PAGE - 1) / PAGE * PAGE;
 }
 
-int fence_memory(struct fence_client *f, bool write)
+int fence_memory(struct fence_client *f, bool write, uint64_t bytes)
 {
-	size_t len = 2 * PAGE + whole_pages(f->cfg->size);
+	size_t len = 2 * PAGE + whole_pages(bytes);
 	int rc = area_make(f->dev, len, write ? RXFER_EXPOSE_WRITE : RXFER_EXPOSE_READ, &f->arena);
 
 	if (!rc)
 		rc = area_make(f->dev, 2 * FENCE_MESSAGE, RXFER_FIXED, &f->messages);
 	if (rc)
 		return rc;
+	f->bytes = bytes;
 	f->below = rxfer_mem_below(f->arena.mem);
 	f->image = malloc(len);
 	return f->image ? 0 : rxfer_fail(ENOMEM, "out of memory for %s", rxfer_size(len).s);
@@ -83,7 +83,7 @@ static void fill(struct fence_client *f)
 
 static struct rxfer_frag fragment(const struct fence_client *f)
 {
-	return (struct rxfer_frag){f->arena.base + PAGE, (uint32_t)f->cfg->size};
+	return (struct rxfer_frag){f->arena.base + PAGE, (uint32_t)f->bytes};
 }
 
 /* ---- Connections ---- */
@@ -293,7 +293,7 @@ static int try(struct fence_client *f, const struct fence_try *t, struct fence_t
 	json_t *body;
 	int rc = control_send(f->control, MSG_TRY, fence_try_to_json(t), &wait);
 
-	wait.deadline += 2 * f->cfg->timeout_ns;
+	wait.deadline += 2 * f->timeout_ns;
 	if (!rc)
 		rc = control_expect(f->control, MSG_TRIED, &body, &wait);
 	if (rc)
@@ -337,7 +337,7 @@ static void note_ended(const struct fence_client *f, struct fence_end *e, struct
 
 	if (row->observed != FENCE_FAILED || !fence_is_iwarp(f->dev))
 		return;
-	wait.deadline -= f->cfg->timeout_ns / 2;
+	wait.deadline -= f->timeout_ns / 2;
 	rc = fence_await(e, RXFER_RECV, e->done[RXFER_RECV] + 1, "the connection's end", &wait);
 	if (rc != -ENOTCONN && rc != -EIO && rc != -ECONNRESET)
 		return;

@@ -10,13 +10,13 @@
 static const char *const verdicts[] = {
 	[FENCE_OK] = "ok", [FENCE_DIFFERS] = "differs", [FENCE_SKIPPED] = "skipped"};
 
-#define FIELDS 8
+#define FIELDS 9
 
-static const char *const fields[FIELDS] = {"strategy", "revoke",   "right",    "attempt",
+static const char *const fields[FIELDS] = {"strategy", "revoke",   "right",    "bytes",	 "attempt",
 					   "stage",    "expected", "observed", "verdict"};
 
-/* A row's fields, in that order; of what was skipped most are empty. */
-static void texts_of(const struct fence_row *row, const char *text[FIELDS])
+/* A row's fields, in that order; of what was skipped most are empty. @bytes: room for a number. */
+static void texts_of(const struct fence_row *row, const char *text[FIELDS], char bytes[24])
 {
 	const struct fence_cell *c = &row->cell;
 
@@ -24,21 +24,23 @@ static void texts_of(const struct fence_row *row, const char *text[FIELDS])
 		text[i] = "";
 	text[0] = c->strategy;
 	text[1] = rxfer_revoke_name(c->revoke);
-	text[7] = verdicts[fence_verdict(row)];
+	text[8] = verdicts[fence_verdict(row)];
 	if (row->skipped)
 		return;
+	snprintf(bytes, 24, "%llu", (unsigned long long)c->bytes);
 	text[2] = c->write ? "write" : "read";
-	text[3] = fence_attempt_name(c->attempt);
-	text[4] = fence_stage_name(c->stage);
-	text[5] = fence_outcome_name(row->expected);
-	text[6] = fence_outcome_name(row->observed);
+	text[3] = bytes;
+	text[4] = fence_attempt_name(c->attempt);
+	text[5] = fence_stage_name(c->stage);
+	text[6] = fence_outcome_name(row->expected);
+	text[7] = fence_outcome_name(row->observed);
 }
 
 /* ---- table ---- */
 
 static void put_line(FILE *f, const char *const text[FIELDS])
 {
-	static const int width[FIELDS - 1] = {8, 6, 5, 15, 8, 8, 8};
+	static const int width[FIELDS - 1] = {8, 6, 5, 7, 15, 8, 8, 8};
 
 	for (unsigned int i = 0; i < FIELDS - 1; i++)
 		fprintf(f, "%-*s ", width[i], text[i][0] ? text[i] : "-");
@@ -50,8 +52,9 @@ static void put_rows(FILE *f, const struct fence_rows *rows)
 	put_line(f, fields);
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const char *text[FIELDS];
+		char bytes[24];
 
-		texts_of(&rows->row[i], text);
+		texts_of(&rows->row[i], text, bytes);
 		put_line(f, text);
 		if (rows->row[i].note[0])
 			report_wrap(f, 0, NOTE_COLUMN, rows->row[i].note);
@@ -119,8 +122,9 @@ static int put_csv(struct report *r, FILE *f, const struct fence_rows *rows, boo
 	fputs("note,device,emulated\n", f);
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const char *text[FIELDS];
+		char bytes[24];
 
-		texts_of(&rows->row[i], text);
+		texts_of(&rows->row[i], text, bytes);
 		for (unsigned int j = 0; j < FIELDS; j++)
 			put_field(f, text[j], ',');
 		put_field(f, rows->row[i].note, ',');

@@ -174,6 +174,7 @@ static int attempt(struct fence_server *s, const struct fence_try *t, struct fen
 	enum rxfer_opcode op = t->write ? RXFER_WRITE : RXFER_READ;
 	struct rxfer_wait wait = wait_now(s);
 	int rc = post(s, e, t);
+	bool posted = !rc;
 
 	if (!rc)
 		rc = fence_await(e, op, e->done[op] + 1, "an attempt's completion", &wait);
@@ -184,8 +185,10 @@ static int attempt(struct fence_server *s, const struct fence_try *t, struct fen
 		out->sum = fence_sum(s->buffer.base, t->len);
 	if (rc == -EINTR || rc == -ECANCELED || !rc)
 		return rc;
-	out->outcome = rxfer_conn_refused(e->conn) ? FENCE_CLOSED : FENCE_FAILED;
-	if (rc == -ENOTCONN && fence_is_iwarp(s->dev))
+	out->outcome = FENCE_FAILED;
+	if (posted && rxfer_conn_refused(e->conn))
+		out->outcome = FENCE_CLOSED;
+	else if (posted && rc == -ENOTCONN && fence_is_iwarp(s->dev))
 		out->outcome = FENCE_ENDED;
 	snprintf(out->words, sizeof(out->words), "%s", rxfer_error());
 	return 0;

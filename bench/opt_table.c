@@ -229,7 +229,8 @@ const struct opt opt_table[] = {
 	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .names = mem_names,
 	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
 	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS | CMD_FENCE, .def = "auto", .list = rxfer_revoke_name,
-	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again" },
+	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again (fence, unset: each way that a "
+				     "strategy has)" },
 	{ "mw-renew", 0, OPT_FLAG, AT(mw_renew), SHARED | OPT_RPC, RUNS,
 	  .help = "rpc: make memory windows anew, between I/Os, before one of their 256 keys comes back" },
 	{ "peer-signal", 0, OPT_NAME, AT(peer_signal), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "half",
@@ -243,7 +244,7 @@ const struct opt opt_table[] = {
 	  .arg = "POLICY", .help = "which work requests ask for a completion (K: every K-th)" },
 	{ "strategy", 0, OPT_NAME, AT(strategy), OPT_SWEEP | SHARED, RUNS | CMD_FENCE, .def = "global",
 	  .list = rxfer_strategy_name,
-	  .arg = "NAME", .help = "how memory is registered" },
+	  .arg = "NAME", .help = "how memory is registered (fence, unset: all)" },
 	{ "warmup", 0, OPT_NUMBER, AT(warmup), SHARED, RUNS, 0, 1000000000, "16",
 	  .arg = "N", .help = "I/Os per QP before the clock starts" },
 	{ "verify", 0, OPT_FLAG, AT(verify), SHARED, RUNS,

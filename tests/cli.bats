@@ -35,13 +35,13 @@ usage_error() {
 	for word in help --help -h; do
 		bench "$word"
 		ended 0
-		[[ $out == *server*client*loopback*devices*probe*--version* ]] || fail "a command is missing"
+		[[ $out == *server*client*loopback*devices*probe*fence*--version* ]] || fail "a command is missing"
 	done
 }
 
 @test "help COMMAND and COMMAND --help: its options, the same" {
 	local command
-	for command in server client loopback devices probe; do
+	for command in server client loopback devices probe fence; do
 		bench help "$command"
 		ended 0
 		[[ $out == *"usage: rxfer-bench $command"*--device* ]] || fail "an option is missing"
@@ -120,7 +120,7 @@ usage_error() {
 	bench loopback -e1
 	usage_error '-e takes no value'
 	bench server -a
-	usage_error '-a: --size belongs to client and loopback'
+	usage_error '-a: --size belongs to client and loopback and fence'
 }
 
 @test "numbers that are none" {
@@ -210,13 +210,28 @@ usage_error() {
 	usage_error 'host'
 }
 
+@test "fence: a host at most, sizes of a byte or more, and no option of a run" {
+	bench fence a b
+	usage_error 'one HOST too many' 'b'
+	bench fence ''
+	usage_error 'HOST is empty' 'rxfer-bench fence HOST'
+	bench fence --depth 4
+	usage_error '--depth belongs to client and loopback, not to fence'
+	bench fence --size 4k,0
+	usage_error '--size 0' 'take 1 or more'
+	bench fence --format json
+	usage_error '--format json is not for fence' 'table or csv'
+	bench fence --revoke never
+	usage_error '--revoke' 'never'
+}
+
 @test "probe: a host at most, and no option of a run" {
 	bench probe a b
 	usage_error 'one HOST too many' 'b'
 	bench probe ''
 	usage_error 'HOST is empty' 'rxfer-bench probe HOST'
 	bench probe --size 4k
-	usage_error '--size belongs to client and loopback, not to probe'
+	usage_error '--size belongs to client and loopback and fence, not to probe'
 	bench probe --format xml
 	usage_error 'xml' 'table, csv'
 	bench probe --format perftest
@@ -254,7 +269,7 @@ usage_error() {
 	for device in /sys/class/infiniband/*; do
 		[[ ! -e $device ]] || skip "there is ${device##*/}"
 	done
-	for words in loopback server devices probe 'client localhost' 'probe localhost' 'loopback -d rxe0'; do
+	for words in loopback server devices probe fence 'client localhost' 'probe localhost' 'fence localhost' 'loopback -d rxe0'; do
 		read -ra words <<<"$words"
 		bench "${words[@]}" -d rxe0
 		refused 1 'no RDMA device' 'rxe-up'

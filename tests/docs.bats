@@ -29,7 +29,7 @@ section() {
 # sorted.
 options_of_help() {
 	local command
-	for command in server client loopback devices probe; do
+	for command in server client loopback devices probe fence; do
 		"$bench" "$command" --help | awk -v command="$command" '
 			/^  (-., |    )--/ { if (text) print text; on = 1
 				letter = substr($0, 3, 1) == "-" ? substr($0, 3, 2) : "-"
@@ -103,7 +103,7 @@ aliases_of_man() {
 # The letters that are perftest's, one a line, sorted.
 perftest_letters_of_help() {
 	local command
-	for command in server client loopback devices probe; do
+	for command in server client loopback devices probe fence; do
 		"$bench" "$command" --help | sed -n 's/^These letters mean the same in perftest: //p'
 	done | tr ' ' '\n' | sort -u
 }
@@ -192,7 +192,7 @@ completed() {
 # A command with one of its options, a line each, letters too: "client -s".
 completed_options() {
 	local command
-	for command in server client loopback devices probe; do
+	for command in server client loopback devices probe fence; do
 		completed "$command -" | sed "s/^/$command /"
 	done | sort
 }
@@ -250,7 +250,7 @@ shown() {
 		sed -n '/^```sh$/,/^```$/p' "$top/README.md" "$top/CONTRIBUTING.md" |
 			sed -e ':a' -e '/\\$/ { N; s/\\\n//; ba' -e '}'
 		sed -n 's/^\.Dl //p' "$man"
-	} | sed -n 's/^.*\brxfer-bench \(\(server\|client\|loopback\|devices\|probe\|help\|-\).*\)/\1/p' |
+	} | sed -n 's/^.*\brxfer-bench \(\(server\|client\|loopback\|devices\|probe\|fence\|help\|-\).*\)/\1/p' |
 		sed 's/ *[#|&>].*//'
 }
 
@@ -260,7 +260,7 @@ accepted() {
 	local words status=0 want=1
 	read -ra words <<<"$1"
 	case ${words[0]} in
-	client | loopback | probe) words+=(--device no-such-device) ;;
+	client | loopback | probe | fence) words+=(--device no-such-device) ;;
 	server | devices) words+=(--help) want=0 ;;
 	*) want=0 ;;
 	esac

@@ -18,6 +18,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "fence_msg.h"
 #include "fuzz.h"
 #include "session.h"
 
@@ -250,6 +251,39 @@ static void try_messages(const json_t *body)
 	check_refusal(messages_from_json(body, messages, qps + 1));
 }
 
+/* What a fence's client says; and what its server says of an attempt. */
+static void try_fence(const json_t *body)
+{
+	struct fence_hold hold;
+	struct fence_reply reply;
+	struct fence_try try;
+	struct fence_tried tried;
+	json_t *sent;
+
+	if (!fence_hold_from_json(body, &hold)) {
+		FUZZ_CHECK(hold.conns && hold.conns <= FENCE_CONNS);
+		FUZZ_CHECK(hold.requests && hold.requests <= FENCE_REQUESTS);
+	}
+	if (!fence_reply_from_json(body, &reply)) {
+		sent = fence_reply_to_json(&reply);
+		check_taken(body, sent);
+		json_decref(sent);
+	}
+	if (!fence_try_from_json(body, &try)) {
+		FUZZ_CHECK(try.conn < FENCE_CONNS);
+		sent = fence_try_to_json(&try);
+		check_taken(body, sent);
+		json_decref(sent);
+	}
+	if (!fence_tried_from_json(body, &tried)) {
+		FUZZ_CHECK(fence_outcome_name(tried.outcome));
+		if (tried.words[0])
+			fuzz_check_line(tried.words);
+	} else {
+		check_refusal(-EBADMSG);
+	}
+}
+
 static void try_body(const json_t *body)
 {
 	FUZZ_CHECK(json_is_object(body));
@@ -260,6 +294,7 @@ static void try_body(const json_t *body)
 	try_load(body);
 	try_found(body);
 	try_messages(body);
+	try_fence(body);
 }
 
 /* ---- The receivers ---- */
