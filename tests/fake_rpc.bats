@@ -527,7 +527,7 @@ peer_by_rules() {
 
 @test "profiles: those that are here run" {
 	rpc 6 --profile "$profiles/nfs-rdma" -n 20 --warmup 2
-	that 'f("depth") == 128 && f("strategy") == "per-io" && f("peer_signal") == "io" && f("revoke") == "sync" && f("signal") == "every:16"'
+	that 'f("depth") == 128 && f("strategy") == "frwr" && f("peer_signal") == "io" && f("revoke") == "remote" && f("signal") == "every:16"'
 	rpc 1 --profile "$profiles/o2iblnd" -n 20 --warmup 2 --verify
 	that 'f("op") == "write" && f("peer_sqe_write_per_io") == 256 && f("peer_cqe_per_io") == 1 && f("peer_posts_per_io") == 1'
 	rpc 1 --profile "$profiles/o2iblnd" -n 20 -s 4000 --frags 1
