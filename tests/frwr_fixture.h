@@ -31,7 +31,7 @@
 struct how {
 	enum rxfer_revoke revoke;
 	const char *signal;
-	uint32_t exposed, slots, ios, sq_depth;
+	uint32_t exposed, slots, ios, sq_depth, inline_max;
 	bool phases, post_single;
 	unsigned int rights; /* that the memory is declared with; 0: both */
 };
@@ -98,6 +98,7 @@ static inline void open_devices(struct pair *p, const struct fake_config *config
 	p->e.client_attr.revoke = how->revoke ? how->revoke : RXFER_REVOKE_SYNC;
 	p->e.client_attr.time_phases = how->phases;
 	p->e.client_attr.post_single = how->post_single;
+	p->e.client_attr.inline_max = how->inline_max;
 	p->e.server_attr.shape = (struct rxfer_shape){RXFER_READ, ROOM, 1, 1};
 	p->e.server_attr.rq_depth = RECVS;
 	p->e.server_attr.slots = RECVS;

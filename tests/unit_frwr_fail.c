@@ -69,6 +69,23 @@ static void what_it_is(void **state)
 		assert_int_equal(rxfer_strategy_revokes("frwr", (enum rxfer_revoke)mode), 0);
 }
 
+/* Memory that no peer is to reach is not registered: there is no use for it. */
+static void memory_for_nobody(void **state)
+{
+	struct rxfer_mem *mem;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_SYNC, 1);
+	assert_int_equal(rxfer_dev_counts(p.e.cdev)->mr_now, 2);
+	assert_int_equal(rxfer_mem_add(p.e.cdev, theirs, ROOM, RXFER_LOCAL, &mem), 0);
+	assert_int_equal(rxfer_dev_counts(p.e.cdev)->mr_now, 2);
+	rxfer_mem_del(mem);
+	rxfer_mem_del(p.mem);
+	assert_int_equal(rxfer_dev_counts(p.e.cdev)->mr_now, 1);
+	close_pair(&p);
+}
+
 /* ---- Windows ---- */
 
 /* The i-th of an exposure's windows is not to be had: then it has none, and the next one all. */
@@ -373,6 +390,7 @@ int main(void)
 		cmocka_unit_test(a_device_without_windows),
 		cmocka_unit_test(a_device_with_windows),
 		cmocka_unit_test(what_it_is),
+		cmocka_unit_test(memory_for_nobody),
 		cmocka_unit_test(a_window_that_is_not_to_be_had),
 		cmocka_unit_test(more_windows_than_there_are),
 		cmocka_unit_test(renewing_fails),

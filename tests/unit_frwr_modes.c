@@ -160,6 +160,34 @@ static void the_reply_revokes_nothing(void **state)
 	close_pair(&p);
 }
 
+/* One that was prepared revokes a key, or none, each time as it is told. */
+static void the_reply_is_prepared(void **state)
+{
+	struct rxfer_frag frag = {inbox + RECVS * MESSAGE, REPLY};
+	const struct rxfer_op op = {.op = RXFER_SEND, .local = &frag, .nlocal = 1, .fixed = 1};
+	struct rxfer_prepared *prepared;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, RXFER_REVOKE_REMOTE, 1);
+	assert_int_equal(rxfer_prepare(p.e.server, &op, &prepared), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct rxfer_done done;
+
+		expose(&p, i, 1, GAPS);
+		ask(&p, i);
+		expect_done(&p, RXFER_SEND, i);
+		serve(&p);
+		assert_int_equal(
+			rxfer_post_prepared(prepared, key(&p, i), 1, i % 2 ? 0 : RXFER_INVALIDATE),
+			0);
+		done = message(&p);
+		expect_inv(&done, i % 2 == 0, key(&p, i));
+	}
+	rxfer_unprepare(prepared);
+	close_pair(&p);
+}
+
 /* ---- Drivers ---- */
 
 /* rxe tells it by a bit that means something else with others. */
@@ -200,8 +228,13 @@ static void lazy(void **state)
 	open_pair(&p, RXFER_REVOKE_LAZY, 3);
 	fake_live()->clock_read_ns = 0;
 	expose(&p, 0, 2, GAPS);
-	ask_and_hear(&p, 0, 0, 0);
-	replied = p.e.client->fetched;
+	ask(&p, 0);
+	expect_done(&p, RXFER_SEND, 0);
+	serve(&p);
+	reply(&p, 0, 0);
+	message(&p);
+	replied = fake_now(); /* nothing has moved since the look that found it */
+	rxfer_replied(p.e.client, p.x[0]);
 	old = segs(&p, 0, 2)[1];
 	reaches(&p, old);
 	open_keys(&p, 2, LEN);
@@ -271,6 +304,52 @@ static void lazy_and_not_posted(void **state)
 	reaches(&p, segs(&p, 0, 2)[0]);
 	reaches(&p, segs(&p, 0, 2)[1]);
 	close_pair(&p);
+}
+
+/* A message in the place of a request that revoked and granted: it does neither, whichever way it
+ * is posted, and leaves alone what is open. Nor are WRs about keys inline. */
+static void a_message_in_between(void **state)
+{
+	struct rxfer_frag frag = {messages, REQUEST};
+	const struct rxfer_op op = {.op = RXFER_SEND, .local = &frag, .nlocal = 1, .fixed = 1};
+
+	(void)state;
+	for (int prepared = 0; prepared < 2; prepared++) {
+		const struct how how = {
+			.revoke = RXFER_REVOKE_LAZY, .ios = 1, .slots = 1, .inline_max = REQUEST};
+		struct rxfer_prepared *message;
+		struct pair p;
+
+		open_with(&p, NULL, &how);
+		assert_int_equal(rxfer_prepare(p.e.client, &op, &message), 0);
+		for (int i = 0; i < 2; i++) {
+			expose(&p, 0, 1, GAPS);
+			ask(&p, 0);
+			for (int k = 0; k <= i; k++)
+				assert_false(p.e.client->oldest->wr[k].send_flags &
+					     IBV_SEND_INLINE);
+			assert_true(p.e.client->oldest->wr[i + 1].send_flags & IBV_SEND_INLINE);
+			serve(&p);
+			expect_done(&p, RXFER_SEND, 0);
+		}
+		expose(&p, 0, 1, GAPS);
+		if (prepared)
+			assert_int_equal(rxfer_post_prepared(message, 0, 9, 0), 0);
+		else
+			assert_int_equal(rxfer_post_send(p.e.client, &frag, 1, 9, RXFER_ASIDE), 0);
+		serve(&p);
+		expect_done(&p, RXFER_SEND, 9);
+		open_keys(&p, 1, LEN);
+		ask(&p, 0);
+		serve(&p);
+		expect_done(&p, RXFER_SEND, 0);
+		open_keys(&p, 1, LEN);
+		assert_int_equal(fake_stats()->binds, 3);
+		assert_int_equal(fake_stats()->invalidates, 2);
+		reaches(&p, segs(&p, 0, 1)[0]);
+		rxfer_unprepare(message);
+		close_pair(&p);
+	}
 }
 
 /* The keys of now can be revoked, too; the proof of those before is none of it. */
@@ -489,9 +568,11 @@ int main(void)
 		cmocka_unit_test(the_reply_revokes_a_wrong_key),
 		cmocka_unit_test(both_revoke),
 		cmocka_unit_test(the_reply_revokes_nothing),
+		cmocka_unit_test(the_reply_is_prepared),
 		cmocka_unit_test(the_flag_of_rxe),
 		cmocka_unit_test(lazy),
 		cmocka_unit_test(lazy_and_not_posted),
+		cmocka_unit_test(a_message_in_between),
 		cmocka_unit_test(lazy_and_revoked_by_hand),
 		cmocka_unit_test(a_key_comes_back),
 		cmocka_unit_test(renewed_in_time),

@@ -62,6 +62,8 @@ static double key_reuse(struct rpc_scene *r, bool renew, enum rxfer_revoke revok
 	if (run_both(r) || r->s.rc != 1)
 		fail_msg("a good run failed: %s / %s", r->s.result.reason, r->s.error);
 	assert_int_equal(fake_stats()->alloc_mw - windows, 1 + 1 + (renew ? 2 : 0));
+	assert_true(r->s.result.open_after_us_p50 >=
+		    0); /* how long is known, where that is 0, too */
 	return r->s.result.key_reuse_min;
 }
 
