@@ -20,6 +20,7 @@ fence() {
 	FAKEHCA=$1 bench fence -d fake0 --format csv "${@:2}"
 }
 
+# bats test_tags=threads
 @test "all strategies, all modes: each cell is as it must be" {
 	fence ''
 	ended 0

@@ -56,6 +56,12 @@ under_valgrind() {
 	done
 }
 
+@test "attempts of the peer, with windows that let him in" {
+	FAKEHCA=mw_wide=1 with "$grind" fence -d fake0 --format csv -s 700 --strategy per-io,frwr --revoke async,remote,lazy
+	[[ $status == 1 && -z $err ]] || fail "status $status"
+	rows "$out_file" 66 'f("verdict") != "differs" || f("attempt") ~ /^(before|after)$/'
+}
+
 @test "what is refused, and what only shows something" {
 	FAKEHCA=max_qp=3 under_valgrind --qps 2
 	complained 1 'max_qp 3'
