@@ -145,8 +145,9 @@ static const struct {
 	{"\n\nstratgy x", "@/one:3: unknown option stratgy; did you mean --strategy? See "
 			  "rxfer-bench loopback --help"},
 	{"zzz", "@/one:1: unknown option zzz; see rxfer-bench loopback --help"},
-	{"port 5", "@/one:1: --port belongs to server and client and probe and fence, not to loopback; see "
-		   "rxfer-bench loopback --help"},
+	{"port 5",
+	 "@/one:1: --port belongs to server and client and probe and fence, not to loopback; see "
+	 "rxfer-bench loopback --help"},
 	{"size", "@/one:1: --size: its value is missing; say --size BYTES"},
 	{"size # 4k", "@/one:1: --size: its value is missing; say --size BYTES"},
 	{"verify yes", "@/one:1: --verify takes no value; say just --verify"},
