@@ -240,6 +240,16 @@ static void count_issued(struct rpc_client *c, struct lane *lane, const struct i
 		load_stop_issuing(&c->load);
 }
 
+/* Keys that are new to the server. What ends with their window was open until now. */
+static int renew(struct rpc_client *c, struct lane *lane, struct io *io)
+{
+	int rc = rxfer_exposure_renew(lane->conn, io->exposure);
+
+	if (rc == RXFER_REVOKED)
+		note_open(c, io);
+	return rc < 0 ? rc : 0;
+}
+
 /* One I/O on this lane: 1 issued, 0 not now, or -errno. */
 static int issue(struct rpc_client *c, struct lane *lane)
 {
@@ -252,7 +262,7 @@ static int issue(struct rpc_client *c, struct lane *lane)
 		return rc;
 	io = &lane->io[slot->index];
 	if (c->load.cfg->mw_renew && c->keys)
-		rc = rxfer_exposure_renew(lane->conn, io->exposure);
+		rc = renew(c, lane, io);
 	if (rc)
 		return rc;
 	io->number = lane->turn.number;

@@ -245,12 +245,14 @@ static void retire(struct rxfer_exposure *x)
 int rxfer_expose(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
 		 uint32_t n, unsigned int rights)
 {
+	bool lazy = conn->attr.revoke == RXFER_REVOKE_LAZY && !x->nwas;
 	int rc;
 
-	if (x->open && conn->attr.revoke == RXFER_REVOKE_LAZY && !x->nwas)
-		retire(x);
-	if (conn->broken || x->open || n - 1 >= x->max || !rights || rights & ~EXPOSE_RIGHTS)
+	if (conn->broken || (x->open && !lazy) || n - 1 >= x->max || !rights ||
+	    rights & ~EXPOSE_RIGHTS)
 		return refused(conn, x, n, rights);
+	if (x->open)
+		retire(x);
 	x->nseg = 0;
 	x->open_after = RXFER_NO_SPAN;
 	if (conn->attr.time_phases)

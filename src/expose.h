@@ -104,8 +104,10 @@ int rxfer_peer_revoked(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32
 uint32_t rxfer_exposure_open(const struct rxfer_exposure *x);
 
 /**
- * rxfer_exposure_renew() - where a key of the next rxfer_expose() would be one that the peer was
- * given before, have others. Costs system calls, now and then. 0 or -errno.
+ * rxfer_exposure_renew() - before rxfer_expose(), once all WRs of the I/O before are proven: where
+ * a key of the next one would be one that the window had before, have another window. Costs system
+ * calls, now and then. Returns 0; RXFER_REVOKED where that ended keys that were open until the next
+ * I/O: rxfer_open_after() is theirs then; or -errno, and the old window goes on.
  */
 int rxfer_exposure_renew(struct rxfer_conn *conn, struct rxfer_exposure *x);
 

@@ -85,7 +85,7 @@ struct rxfer_reg_ops {
  * @granted: hot. The device took them.
  * @revoke:  hot. Write a WR for each key that is open, and return how many; or -errno, with nothing
  * under way.
- * @renew:   the next exposure's keys shall be none that were used before, where that takes a call
+ * @renew:   see rxfer_exposure_renew()
  */
 struct rxfer_reg_by_wr {
 	uint32_t (*grant)(struct rxfer_conn *conn, struct rxfer_exposure *x,

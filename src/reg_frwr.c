@@ -14,8 +14,9 @@
  * A window's key has 24 bits that are the device's and 8 that are ours. Each bind takes the next of
  * the 256, so a key comes back after 256 binds of its window, and who still holds the old one then
  * holds a good one. How far apart that is is measured here where it happens: exposures of the
- * connection between two uses of one key. To let it never happen costs a call: a window that has
- * had them all is given back, and another one made.
+ * connection between two uses of one key. To put it off costs two calls: for a window that has had
+ * them all another one is made, and it is given back. The device may give what it had to the next
+ * one, so what was used is kept for each number of 24 bits, not for each window.
  *
  * The WR names the new key; the old one is taken out of the struct ibv_mw by the provider, and most
  * of them leave it there (ibv_bind_mw(3) is about type 1; rxe, mlx4, mlx5 do; irdma does not). So
@@ -29,13 +30,22 @@
 #define KEYS 256 /* of a window */
 
 /*
- * struct window - @binds: since it was made
- * @used: for each low byte of its key, the number of the exposure that used it last; 0: none did
+ * struct number - the 24 bits of a key that are the device's.
+ * @used: for each of the 8 others, the exposure that used it last; 0: none did
  */
+struct number {
+	struct number *next; /* in its bucket */
+	uint32_t number;
+	uint32_t used[KEYS];
+};
+
+#define BUCKETS 256
+
+/* struct window - @binds: since it was made. */
 struct window {
 	struct ibv_mw *mw;
+	struct number *number;
 	uint32_t binds;
-	uint32_t used[KEYS];
 };
 
 /* struct windows - of one exposure; @access: of what is exposed now. */
@@ -54,6 +64,14 @@ static int no_window(const struct rxfer_dev *dev, int err)
 			  dev->info.name, strerror(abs(err)), dev->info.max_mw);
 }
 
+static int give_back(const struct rxfer_dev *dev, struct ibv_mw *mw)
+{
+	int rc = ibv_dealloc_mw(mw);
+
+	return rc ? rxfer_fail(rc, "ibv_dealloc_mw on %s: %s", dev->info.name, strerror(abs(rc)))
+		  : 0;
+}
+
 /* Capability flags are set where there are no windows, and the other way round: so it is tried. */
 static int mw_supported(const struct rxfer_dev *dev)
 {
@@ -61,7 +79,7 @@ static int mw_supported(const struct rxfer_dev *dev)
 	int err = errno;
 
 	if (mw)
-		return ibv_dealloc_mw(mw) ? no_window(dev, EIO) : 0;
+		return give_back(dev, mw);
 	return rxfer_fail(
 		EOPNOTSUPP,
 		"frwr takes memory windows of type 2, and %s gives none (ibv_alloc_mw: %s)",
@@ -102,11 +120,56 @@ static struct rxfer_need mw_need(const struct rxfer_shape *shape, enum rxfer_rev
 
 /* ---- Windows ---- */
 
+/* What is known of that number: nothing, if it is new. */
+static struct number *number_of(struct rxfer_conn *conn, uint32_t number)
+{
+	struct number **bucket = (struct number **)conn->reg_data + number % BUCKETS;
+	struct number *p = *bucket;
+
+	while (p && p->number != number)
+		p = p->next;
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->number = number;
+	p->next = *bucket;
+	*bucket = p;
+	return p;
+}
+
+static int mw_open(struct rxfer_conn *conn)
+{
+	conn->reg_data = calloc(BUCKETS, sizeof(struct number *));
+	return conn->reg_data ? 0 : rxfer_fail(ENOMEM, "out of memory for the keys of windows");
+}
+
+static void mw_close(struct rxfer_conn *conn)
+{
+	struct number **bucket = conn->reg_data, *p;
+
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		while ((p = bucket[i])) {
+			bucket[i] = p->next;
+			free(p);
+		}
+	free(bucket);
+	conn->reg_data = NULL;
+}
+
 static int alloc(struct rxfer_conn *conn, struct window *w)
 {
 	w->mw = ibv_alloc_mw(conn->dev->pd, IBV_MW_TYPE_2);
 	w->binds = 0;
-	return w->mw ? 0 : no_window(conn->dev, errno);
+	if (!w->mw)
+		return no_window(conn->dev, errno);
+	w->number = number_of(conn, w->mw->rkey / KEYS);
+	if (w->number)
+		return 0;
+	ibv_dealloc_mw(w->mw);
+	w->mw = NULL;
+	return rxfer_fail(ENOMEM, "out of memory for the keys of a window");
 }
 
 /* What is under a key in this grant is over once the window is. */
@@ -166,13 +229,9 @@ static int mw_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
 		return too_many(x, ws->n);
 	ws->access = (rights & RXFER_EXPOSE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 		     (rights & RXFER_EXPOSE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0);
-	for (uint32_t i = 0; !rc && i < x->nseg; i++) {
-		if (__builtin_expect(!ws->window[i].mw, 0)) /* renew() could not have one */
-			rc = alloc(conn, &ws->window[i]);
-		if (!rc)
-			x->seg[i].key = ibv_inc_rkey(ws->window[i].mw->rkey);
-	}
-	return rc;
+	for (uint32_t i = 0; i < x->nseg; i++)
+		x->seg[i].key = ibv_inc_rkey(ws->window[i].mw->rkey);
+	return 0;
 }
 
 static int mw_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)
@@ -221,7 +280,7 @@ static uint32_t mw_grant(struct rxfer_conn *conn, struct rxfer_exposure *x, stru
 
 static void note_use(struct rxfer_conn *conn, struct window *w)
 {
-	uint32_t *used = &w->used[w->mw->rkey % KEYS];
+	uint32_t *used = &w->number->used[w->mw->rkey % KEYS];
 
 	if (*used && conn->exposed_ios - *used < conn->key_reuse_min)
 		conn->key_reuse_min = conn->exposed_ios - *used;
@@ -267,38 +326,52 @@ static int mw_revoke_wrs(struct rxfer_conn *conn, struct rxfer_exposure *x, stru
 	return n ? n : revoking_already(x);
 }
 
-/* Another window in place of one that has had all its keys. Where it lies open, under
- * RXFER_REVOKE_LAZY, that ends here. */
-static int renew(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
+/* The window is gone, and with it the key that was open under RXFER_REVOKE_LAZY. 1: there was one.
+ */
+static int end_lazy(struct rxfer_exposure *x, uint32_t i)
 {
-	struct window *w = &((struct windows *)x->reg_data)->window[i];
-	uint32_t before = w->mw->rkey / KEYS;
-	int rc = ibv_dealloc_mw(w->mw);
+	int rc;
 
-	if (rc)
-		return rxfer_fail(rc, "ibv_dealloc_mw on %s: %s", conn->dev->info.name,
-				  strerror(abs(rc)));
-	w->mw = NULL;
 	if (i < x->nseg && x->grant[i].state == RXFER_GRANT_OPEN)
 		rc = rxfer_exposure_proven(x, i, rxfer_now());
 	else if (i < x->nwas && x->was[i].state == RXFER_GRANT_OPEN)
 		rc = rxfer_exposure_was_proven(x, i, rxfer_now());
-	if (!rc)
-		rc = alloc(conn, w);
-	if (!rc && w->mw->rkey / KEYS != before)
-		memset(w->used, 0, sizeof(w->used));
-	return rc;
+	else
+		return 0;
+	return rc ? rc : RXFER_REVOKED;
+}
+
+/* Another window in place of one that has had all its keys; it stays where there is no other. */
+static int renew(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
+{
+	struct window *w = &((struct windows *)x->reg_data)->window[i], next;
+	int rc = alloc(conn, &next);
+
+	if (rc)
+		return rc;
+	rc = give_back(conn->dev, w->mw);
+	if (rc) {
+		ibv_dealloc_mw(next.mw);
+		return rc;
+	}
+	*w = next;
+	return end_lazy(x, i);
 }
 
 static int mw_renew(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	const struct windows *ws = x->reg_data;
-	int rc = 0;
+	int rc = 0, ended = 0;
 
-	for (uint32_t i = 0; !rc && i < ws->n; i++)
-		if (ws->window[i].binds >= KEYS - 1)
-			rc = renew(conn, x, i);
-	return rc;
+	for (uint32_t i = 0; rc >= 0 && i < ws->n; i++) {
+		if (ws->window[i].binds < KEYS - 1)
+			continue;
+		if (!ended)
+			x->open_after = RXFER_NO_SPAN;
+		rc = renew(conn, x, i);
+		ended |= rc;
+	}
+	return rc < 0 ? rc : ended;
 }
 
 static const struct rxfer_reg_by_wr mw_by_wr = {
@@ -315,8 +388,8 @@ const struct rxfer_reg_ops rxfer_reg_frwr = {
 	.supported = mw_supported,
 	.mem_add = mw_mem_add,
 	.mem_del = rxfer_reg_mem_drop,
-	.open = rxfer_reg_open_nothing,
-	.close = rxfer_reg_close_nothing,
+	.open = mw_open,
+	.close = mw_close,
 	.need = mw_need,
 	.map = mw_map,
 	.unmap = rxfer_reg_unmap_nothing,

@@ -36,10 +36,14 @@ static int map_one(struct rxfer_conn *conn, void *page, uint32_t len)
 static int expose_one(struct rxfer_conn *conn)
 {
 	struct rxfer_exposure *x;
-	int rc = rxfer_exposure_new(conn, 1, &x);
+	int rc = conn->reg->open(conn);
 
+	if (rc)
+		return rc;
+	rc = rxfer_exposure_new(conn, 1, &x);
 	if (!rc)
 		rxfer_exposure_free(conn, x);
+	conn->reg->close(conn);
 	return rc;
 }
 

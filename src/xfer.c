@@ -528,7 +528,7 @@ int rxfer_post(struct rxfer_conn *conn, const struct rxfer_op *op)
 
 	if (rc)
 		return rc == -EAGAIN ? rxfer_no_io(conn) : rc;
-	rc = rxfer_post_held(conn, op, &held, conn->later);
+	rc = rxfer_post_held(conn, op, &held, 0);
 	if (rc && held == conn->need) /* not spent */
 		rxfer_sq_release(&conn->sq, held);
 	return rc;

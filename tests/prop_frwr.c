@@ -75,9 +75,10 @@ static uint8_t answer_of(uint32_t i, uint32_t key)
 static void renew(struct sim *s, uint32_t i)
 {
 	uint32_t before = rxfer_exposure_open(s->pair.x[i]), ended;
+	int rc = rxfer_exposure_renew(s->pair.e.client, s->pair.x[i]);
 
-	PROP_CHECK(s->p, rxfer_exposure_renew(s->pair.e.client, s->pair.x[i]) == 0);
 	ended = before - rxfer_exposure_open(s->pair.x[i]);
+	PROP_CHECK(s->p, rc == (ended ? RXFER_REVOKED : 0));
 	PROP_CHECK(s->p, !ended || s->how.revoke == RXFER_REVOKE_LAZY);
 	s->slot[i].n -= ended;
 	s->open -= ended;
