@@ -79,6 +79,13 @@ fence() {
 	[[ $(grep -c ',failed,' "$out_file") == 1 ]] || fail "not one failure"
 }
 
+@test "a reply that is to revoke a key, and does not say so: no cell behind it, since a second revoke may do harm" {
+	fence inv_flag_wrong=1 --strategy frwr --revoke remote
+	ended 1
+	rows "$out_file" 15 'f("stage") == "during" ? f("verdict") == "ok" : f("observed") == "failed" && \
+		f("note") ~ /^the reply revoked no key/'
+}
+
 @test "what a device lacks, and what a strategy lacks: skipped rows with the reason" {
 	fence max_mw=0
 	ended 0
