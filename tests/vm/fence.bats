@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 90 s in a guest
+# takes 60 s in a guest
 #
-# What the peer can do with a key, over real software RDMA, both kinds of it. rxe (Linux 6.1, and the
-# same in the sources since) looks up a window by its key and then checks the bounds of the region
+# What the peer can do with a key, over real software RDMA, both kinds of it. rxe (seen with Linux
+# 6.1) looks up a window by its key and then checks the bounds of the region
 # below it, not the window's: so one byte before and after an I/O's bounds is open there, and these
 # tests say so. Should that change, they fail, and README.md is to be changed with them.
 
