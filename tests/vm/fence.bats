@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 60 s in a guest
+# takes 100 s in a guest
 #
 # What the peer can do with a key, over real software RDMA, both kinds of it. rxe (seen with Linux
 # 6.1) looks up a window by its key and then checks the bounds of the region

@@ -125,28 +125,6 @@ messages() {
 	wait_until 5 same_resources "$before"
 }
 
-# One run and three: of three keys the server's reply revokes one. Twice 40 I/Os on four slots, so each
-# window is bound again and again.
-@test "frwr: keys granted and revoked by work requests, in each way, counted and gone at the end" {
-	local before invs='f("revoke") == "remote" ? f("frags") - 1 : f("frags") * (f("revoke") == "lazy" ? 36 / 40 : 1)'
-	before=$(resources)
-	rpc 16 --op read,write --strategy frwr --revoke sync,async,remote,lazy --frags 1,3 -s 9000 -n 40 --depth 4 --warmup 0 --verify
-	that 16 'f("engine") == "mw" && f("sqe_bind_per_io") == f("frags") && near(f("sqe_inv_per_io"), '"$invs"') && \
-		f("sqe_send_per_io") == 1 && f("posts_per_io") == (f("sqe_inv_per_io") > 0 && f("revoke") != "lazy" ? 2 : 1)'
-	that 16 'f("exposure_scope") == "qp" && f("exposed_bytes_peak") <= (f("revoke") == "lazy" ? 8 : 4) * 9000'
-	rpc 4 --op write --strategy frwr --revoke sync,async,remote,lazy --frags 16 --frag-gap 0 -s 64k --qps 2 -n 20 --verify
-	that 4 'f("sqe_bind_per_io") == 1 && f("iterations") == 40'
-	wait_until 5 same_resources "$before"
-}
-
-@test "over iWARP: frwr is skipped, with the reason" {
-	on_siw
-	bench loopback -d "$DEVICE" --mode rpc --strategy global,frwr -s 9000 -n 20 --format csv
-	ended 0
-	rows "$out_file" 2 'f("strategy") == "frwr" ? f("status") == "skipped" && f("reason") ~ /^frwr takes memory windows/ : \
-		f("status") == "ok"'
-}
-
 @test "policies at both ends, several queue pairs, verified" {
 	rpc 3 --op read,write,send --signal every:3 --peer-signal half --strategy per-io --peer-strategy per-io --qps 3 \
 		--frags 5 --frag-gap 7 -s 5000 -n 30 --depth 4 --verify

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 40 s in a guest
+# takes 110 s in a guest
 #
 # What the kernel counted of a run by two processes is what the program counted itself, exactly:
 # posts, completions, WRs by their opcodes, memory registered, windows. How: witness.bash.
