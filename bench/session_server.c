@@ -73,6 +73,7 @@ static void init_watch(struct served *s)
 		   rxfer_dev_info(s->dev)->software);
 	s->watch.must_hear = true;
 	s->watch.passive = only_listens(s);
+	s->watch.eager = true;
 	watch_device(&s->watch, s->dev);
 }
 

@@ -7,6 +7,7 @@
 #define PASSES_EMPTY 256		 /* passes without work between clock reads */
 #define PASSES_DONE  64			 /* pieces of work between clock reads */
 #define LOOK_NS	     (50 * 1000000ull)	 /* between looks at the control connection */
+#define REST_NS	     (5 * 1000000ull)	 /* the same, where nothing was to be done for so long */
 #define ALIVE_NS     (1000 * 1000000ull) /* between signs of life, at most */
 
 void watch_init(struct watch *w, struct control *control, const struct cfg *cfg,
@@ -95,6 +96,14 @@ void watch_begin(struct watch *w)
 	w->passes = w->idle = 0;
 }
 
+/* Is it time for a full look? Who is idle has the time, and is likely to be told something. */
+static bool is_time(const struct watch *w, uint64_t now)
+{
+	bool rests = w->eager && now - w->progress >= REST_NS;
+
+	return w->passive || now - w->looked >= (rests ? REST_NS : LOOK_NS);
+}
+
 int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type, json_t **body)
 {
 	uint64_t now;
@@ -115,7 +124,7 @@ int watch_pass(struct watch *w, unsigned int did, bool busy, enum message *type,
 	w->empty = 0;
 	w->done = 0;
 	w->woken = false;
-	if (now - w->looked < LOOK_NS && !w->passive)
+	if (!is_time(w, now))
 		return 0;
 	w->looked = now;
 	return look(w, now, busy, type, body);

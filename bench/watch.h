@@ -60,6 +60,7 @@ struct watch {
 	struct ticker ticker;
 	bool woken;   /* by something else than a completion: look at all */
 	bool passive; /* passes are rare and cost nothing: look at each */
+	bool eager;   /* with nothing to do, look more often */
 };
 
 /**

@@ -164,6 +164,30 @@ static void rare_passes_look_each_time(void **state)
 	drop_link(&s.link);
 }
 
+/* Who has nothing to do looks every 5 ms, if he is to: he waits to be told. Others have figures to
+ * take. */
+static void an_idle_loop_looks_more_often(void **state)
+{
+	(void)state;
+	for (int eager = 0; eager < 2; eager++) {
+		struct scene s;
+
+		set_scene(&s);
+		s.watch.eager = eager;
+		nap(6);
+		assert_int_equal(passes(&s, 1, 0, false), 0);
+		assert_int_equal(s.ticks, eager);
+		drop_link(&s.link);
+
+		set_scene(&s);
+		s.watch.eager = eager;
+		nap(6);
+		assert_int_equal(passes(&s, 1, 1, false), 0); /* it was busy until now */
+		assert_int_equal(s.ticks, 0);
+		drop_link(&s.link);
+	}
+}
+
 /* A sleeper that the peer has woken does not wait for the next look. */
 static void a_woken_loop_looks_at_once(void **state)
 {
@@ -513,6 +537,7 @@ int main(void)
 		cmocka_unit_test(looks_are_rare),
 		cmocka_unit_test(a_busy_loop_looks_too),
 		cmocka_unit_test(rare_passes_look_each_time),
+		cmocka_unit_test(an_idle_loop_looks_more_often),
 		cmocka_unit_test(a_woken_loop_looks_at_once),
 		cmocka_unit_test(no_tick_is_fine),
 		cmocka_unit_test(no_progress),
