@@ -544,7 +544,8 @@ static uint64_t run(struct sim *s, struct prop *p, uint64_t seed)
 }
 
 #define ALL_IOS	   500000 /* 10 s; RXFER_PROP_SCALE=2 is a million */
-#define ENOUGH_IOS 50000  /* for all that there is to come up */
+#define MANY_IOS   250000 /* for keys that are used again to come up, which takes 256 of a window */
+#define ENOUGH_IOS 50000  /* for all else that there is */
 
 static void ios_move_and_all_comes_back(void **state)
 {
@@ -561,7 +562,7 @@ static void ios_move_and_all_comes_back(void **state)
 		return;
 	assert_true(t->rounds && t->backlogged && t->drains && t->forced && t->cut_short);
 	assert_true(t->server_stalls && t->client_stalls && t->unproven && t->unrevoked);
-	assert_true(t->renewed && t->reused);
+	assert_true(n < MANY_IOS || (t->renewed && t->reused));
 	for (enum rxfer_revoke m = RXFER_REVOKE_SYNC; m < RXFER_REVOKE_AUTO; m++)
 		assert_true(t->revoked[m]);
 }

@@ -197,8 +197,8 @@ static inline void random_phases(struct random_run *r, struct prop *p)
 
 	c->warmup = prop_chance(p, 20) ? 0 : prop_range(p, 1, 60);
 	c->iters = prop_range(p, 1, prop_chance(p, 10) ? 600 : 150);
-	if (c->mw_renew &&
-	    c->depth * c->size < 4096) /* so many that a window has had all its keys */
+	if (c->depth * c->size < 4096 && !strcmp(c->strategy, "frwr") &&
+	    (c->mw_renew || prop_chance(p, 20))) /* so many that a window has had all its keys */
 		c->iters = 300 * c->depth;
 	most = most < 10 ? 10 : most;
 	c->iters = c->iters < most ? c->iters : most;
