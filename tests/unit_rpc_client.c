@@ -257,7 +257,7 @@ static void silence(void **state)
 		r.s.cfg.timeout_ns = 300 * MS;
 		accept_client(&r);
 		take_requests(&r, 2);
-		for (int i = 0; alive && i < 10; i++) {
+		for (int i = 0; alive && i < 5; i++) {
 			say(&r.s, MSG_ALIVE, "{}");
 			usleep(30000);
 		}
