@@ -144,13 +144,20 @@ messages() {
 
 # ---- two processes ----
 
+# Where CPUs are short, siw now and then ends a queue pair that WRITEs by a local error (in one of some
+# hundred runs, Linux 6.1; why is not known): then once more, and no more than once.
+client_of_siw() {
+	client "$@"
+	[[ $DEVICE != siw0 || $status != 1 || $err != *'SEND failed: IBV_WC_LOC_QP_OP_ERR'* ]] || client "$@"
+}
+
 both() {
 	serve
-	client --mode rpc --op read,write,send --strategy global,per-io -s 4k --frags 16 --depth 4 -n 20 --verify --rnr-retry 0 \
+	client_of_siw --mode rpc --op read,write,send --strategy global,per-io -s 4k --frags 16 --depth 4 -n 20 --verify --rnr-retry 0 \
 		--format csv
 	ended 0
 	rows "$out_file" 6 'f("status") == "ok" && f("peer_host") == f("host") && '"$as_rules"
-	client --mode rpc --op read,write --qps 2 --depth 4 --peer-sq-depth 8 --frags 40 -s 16k -n 10 --poll event --verify --rnr-retry 0 \
+	client_of_siw --mode rpc --op read,write --qps 2 --depth 4 --peer-sq-depth 8 --frags 40 -s 16k -n 10 --poll event --verify --rnr-retry 0 \
 		--format csv
 	ended 0
 	rows "$out_file" 2 'f("status") == "ok" && f("iterations") == 20 && f("peer_sqe_per_io") == 41'
