@@ -92,21 +92,15 @@ static int spend(struct lane *lane, struct place *p, const struct rxfer_op *op, 
 	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, (uint32_t)keep));
 }
 
-static unsigned int reply_flags(const struct rpc_server *s)
-{
-	return s->plan.invalidates ? RXFER_INVALIDATE : 0;
-}
-
-/* A reply with data has as many bytes as were asked for. */
+/* A reply with data has as many bytes as were asked for; it revokes nothing, as nothing was
+ * exposed. */
 static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place *p)
 {
 	const struct rxfer_op op = {.op = RXFER_SEND,
 				    .local = &p->message,
 				    .nlocal = 1,
 				    .fixed = 1,
-				    .imm = p->segs[0].key,
 				    .id = (uint64_t)(p - lane->places),
-				    .flags = reply_flags(s),
 				    .epoch = &p->epoch};
 
 	p->message.len = write_reply(s, p);
@@ -115,6 +109,7 @@ static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place
 
 static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
 {
+	unsigned int flags = s->plan.invalidates ? RXFER_INVALIDATE : 0;
 	int rc = rpc_ids_give(&lane->ids, p->id);
 
 	if (rc || !p->answer)
@@ -124,8 +119,8 @@ static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
 	if (rc < 0)
 		return not_granted(rc);
 	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key,
-					       (uint64_t)(p - lane->places), reply_flags(s),
-					       &p->ticket.held, 0));
+					       (uint64_t)(p - lane->places), flags, &p->ticket.held,
+					       0));
 }
 
 /* ---- Moving data ---- */

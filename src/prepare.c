@@ -70,8 +70,8 @@ static bool is_fixed(const struct rxfer_prepared *p)
 
 static bool can_be_one_wr(const struct rxfer_prepared *p)
 {
-	return is_fixed(p) && !p->conn->later && !(p->op.grants && p->conn->by_wr) &&
-	       p->op.nlocal && p->op.nlocal <= p->conn->attr.shape.frags &&
+	return is_fixed(p) && !(p->op.grants && p->conn->by_wr) && p->op.nlocal &&
+	       p->op.nlocal <= p->conn->attr.shape.frags &&
 	       p->op.nremote == (p->op.op != RXFER_SEND);
 }
 
