@@ -216,8 +216,8 @@ static int get_reply(struct held *h)
 		rc = await(h, RXFER_RECV, 1, "the reply");
 	if (rc)
 		return rc;
-	rxfer_replied(h->end[0].conn, h->exposure);
-	return r.revoke ? peer_revoked(h) : 0;
+	rc = rxfer_replied(h->end[0].conn, h->exposure);
+	return rc || !r.revoke ? rc : peer_revoked(h);
 }
 
 static int revoke(struct held *h)

@@ -263,6 +263,8 @@ void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
 		c->cqe += from->cqe;
 		c->recv_cqe += from->recv_cqe;
 		c->copied_bytes += from->copied_bytes;
+		c->lookups += from->lookups;
+		c->hits += from->hits;
 		c->map_ns += from->map_ns;
 		c->unmap_ns += from->unmap_ns;
 		c->forced_signals += info.forced_signals;

@@ -11,7 +11,7 @@
 
 /* struct counts - of all QPs of one end, over the timed part. */
 struct counts {
-	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes;
+	uint64_t sqe, posts, cqe, recv_cqe, copied_bytes, lookups, hits;
 	uint64_t sqe_read, sqe_write, sqe_send, sqe_bind, sqe_inv; /* of @sqe, by opcode */
 	/* An I/O had to wait, each counted once: for SQEs (direct mode: or RECV credits); rpc: for
 	 * the proof that a SEND is done, for a key to be revoked. */

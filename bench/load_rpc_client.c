@@ -339,9 +339,9 @@ static int replied(struct rpc_client *c, struct lane *lane, struct io *io,
 	int rc = 0;
 
 	shadow_return(c, lane, io);
-	if (c->keys)
-		rxfer_replied(lane->conn, io->exposure);
-	if (c->plan.invalidates || done->with_inv)
+	if (c->plan.moves)
+		rc = rxfer_replied(lane->conn, io->exposure);
+	if (!rc && (c->plan.invalidates || done->with_inv))
 		rc = peer_revoked(c, lane, io, done);
 	if (!rc)
 		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, slot_of(lane, io)),

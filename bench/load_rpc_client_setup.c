@@ -140,8 +140,8 @@ static int set_up(struct rpc_client *c)
 	int rc = rpc_revoke(cfg, &c->revoke);
 
 	c->rights = rpc_rights(&c->plan);
-	c->keys = c->rights && c->revoke != RXFER_REVOKE_NONE;
-	c->revokes = c->keys && c->revoke != RXFER_REVOKE_LAZY;
+	c->keys = c->rights && rxfer_strategy_keys_vary(cfg->strategy);
+	c->revokes = c->rights && c->revoke != RXFER_REVOKE_NONE && c->revoke != RXFER_REVOKE_LAZY;
 	c->waits = c->revoke == RXFER_REVOKE_SYNC || c->revoke == RXFER_REVOKE_REMOTE;
 	c->by_wr = rxfer_strategy_by_wr(cfg->strategy);
 	c->infers = !strcmp(cfg->signal, "inferred");

@@ -127,6 +127,12 @@ const struct column result_columns[] = {
 	REAL(sqe_bind_per_io, 4),
 	REAL(sqe_inv_per_io, 4),
 	COUNT(overposts),
+	REAL(copied_bytes_per_io, 2),
+	REAL(peer_copied_bytes_per_io, 2),
+	REAL(hit_pct, 3),
+	REAL(peer_hit_pct, 3),
+	REAL(odp_faults_per_io, 4),
+	REAL(peer_odp_faults_per_io, 4),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

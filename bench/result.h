@@ -64,6 +64,10 @@ struct result {
 	double peer_stalls_per_io, peer_unproven_per_io, peer_stall_us_per_io;
 	double sqe_bind_per_io, sqe_inv_per_io, overposts;
 
+	/* What strategies do beside registering. */
+	double copied_bytes_per_io, peer_copied_bytes_per_io, hit_pct, peer_hit_pct;
+	double odp_faults_per_io, peer_odp_faults_per_io;
+
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;
 };

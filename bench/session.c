@@ -276,6 +276,8 @@ static const struct {
 	{"passes", offsetof(struct counts, passes)},
 	{"idle", offsetof(struct counts, idle)},
 	{"copied_bytes", offsetof(struct counts, copied_bytes)},
+	{"lookups", offsetof(struct counts, lookups)},
+	{"hits", offsetof(struct counts, hits)},
 	{"sq_peak", offsetof(struct counts, sq_peak)},
 	{"forced_signals", offsetof(struct counts, forced_signals)},
 	{"cpu_ns", offsetof(struct counts, cpu_ns)},

@@ -80,6 +80,12 @@ static void fill_conns(struct result *r, struct rxfer_conn **conns, uint64_t n)
 	}
 }
 
+/* NAN where nothing was looked up. */
+static double hit_pct(const struct counts *c)
+{
+	return c->lookups ? 100.0 * (double)c->hits / (double)c->lookups : NAN;
+}
+
 /* @ios: of whose work @c are the counts. */
 static void fill_own_counts(struct result *r, const struct cfg *cfg, const struct counts *c,
 			    double ios)
@@ -95,6 +101,8 @@ static void fill_own_counts(struct result *r, const struct cfg *cfg, const struc
 	r->sqe_inv_per_io = (double)c->sqe_inv / ios;
 	r->stalls_per_io = (double)c->stalls / ios;
 	r->cpu_us_per_io = (double)c->cpu_ns / 1e3 / ios;
+	r->copied_bytes_per_io = (double)c->copied_bytes / ios;
+	r->hit_pct = hit_pct(c);
 	if (cfg->timing != TIMING_PHASES)
 		return;
 	r->map_us_per_io = (double)c->map_ns / 1e3 / ios;
@@ -127,6 +135,8 @@ static void fill_peer_counts(struct result *r, const struct cfg *cfg, const stru
 	r->peer_sqe_read_per_io = (double)c->sqe_read / ios;
 	r->peer_sqe_write_per_io = (double)c->sqe_write / ios;
 	r->peer_sqe_send_per_io = (double)c->sqe_send / ios;
+	r->peer_copied_bytes_per_io = (double)c->copied_bytes / ios;
+	r->peer_hit_pct = hit_pct(c);
 	if (cfg->mode != MODE_RPC)
 		return;
 	r->peer_stalls_per_io = (double)c->stalls / ios;

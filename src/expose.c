@@ -68,6 +68,12 @@ int rxfer_reg_cut(struct rxfer_conn *conn, struct rxfer_exposure *x, const struc
 	return 0;
 }
 
+int rxfer_reg_cut_runs(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		       const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
+{
+	return rxfer_reg_cut(conn, x, frag, n, rights, true);
+}
+
 void rxfer_exposure_granted(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
 {
 	const struct rxfer_seg *s = &x->seg[i];
@@ -269,7 +275,7 @@ int rxfer_exposure_cut(struct rxfer_conn *conn, struct rxfer_exposure *x,
 {
 	if (conn->broken || x->open || n - 1 >= x->max || !rights || rights & ~EXPOSE_RIGHTS)
 		return refused(conn, x, n, rights);
-	return rxfer_reg_cut(conn, x, frag, n, rights, conn->reg->sge_per_wr != 1);
+	return conn->reg->cut(conn, x, frag, n, rights);
 }
 
 const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n)
@@ -278,12 +284,20 @@ const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint
 	return x->seg;
 }
 
-void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x)
+static int timed_replied(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
-	if (!x->open)
-		return;
-	for (uint32_t i = 0; i < x->nseg; i++)
+	uint64_t begin = rxfer_now();
+	int rc = conn->reg->replied(conn, x);
+
+	conn->counts.unmap_ns += rxfer_now() - begin;
+	return rc;
+}
+
+int rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	for (uint32_t i = 0; x->open && i < x->nseg; i++)
 		rxfer_grant_replied(&x->grant[i], conn->fetched);
+	return conn->attr.time_phases ? timed_replied(conn, x) : conn->reg->replied(conn, x);
 }
 
 int rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x)

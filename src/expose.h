@@ -59,8 +59,9 @@ int rxfer_exposure_cut(struct rxfer_conn *conn, struct rxfer_exposure *x,
 const struct rxfer_seg *rxfer_exposure_segs(const struct rxfer_exposure *x, uint32_t *n);
 
 /** rxfer_replied() - the peer's reply came with the completions that were polled last: it needs the
- * memory no more, since then. */
-void rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
+ * memory no more, since then; and what it wrote is in the fragments from now on, which stay as they
+ * are until then. 0 or -errno. */
+int rxfer_replied(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /**
  * rxfer_revoke() - by a call, in the modes sync and async; when it returns, the keys are dead.

@@ -32,7 +32,8 @@ static bool revokes_complete(const struct rxfer_reg_ops *o)
 	for (unsigned int mode = 0; mode < RXFER_REVOKE_AUTO; mode++)
 		if (!(o->revokes & 1u << mode) && !o->no_revoke[mode])
 			return false;
-	return o->revokes && o->expose_open && o->expose_close && o->expose && o->revoke;
+	return o->revokes && o->expose_open && o->expose_close && o->expose && o->replied &&
+	       o->revoke && o->cut;
 }
 
 static bool complete(const struct rxfer_reg_ops *o)
@@ -73,6 +74,13 @@ int rxfer_strategy_maps(const char *strategy)
 	if (!reg)
 		return -ENOENT;
 	return reg->no_map ? rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, reg->no_map) : 0;
+}
+
+bool rxfer_strategy_keys_vary(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && (reg->keys_vary || reg->revokes != RXFER_REVOKES(NONE));
 }
 
 bool rxfer_strategy_by_wr(const char *strategy)
@@ -195,6 +203,13 @@ int rxfer_reg_revoke_refused(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	(void)x;
 	return rxfer_strategy_revokes(conn->reg->name, RXFER_REVOKE_SYNC);
+}
+
+int rxfer_reg_replied_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x)
+{
+	(void)conn;
+	(void)x;
+	return 0;
 }
 
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,

@@ -42,6 +42,11 @@ struct rxfer_need {
  * x->seg[0..x->nseg) (rxfer_reg_cut() does all but the keys) and return 0, or -errno with nothing
  * left exposed. Nothing is open in @x before.
  * @revoke:     hot. Take the keys back of which x->open are open; 0 or -errno, see rxfer_revoke().
+ * @replied:    hot. The peer has replied, and is done with what @x exposes: bring the bytes to
+ * where they belong, let go of what only the I/O needed. Revoking comes after it. 0 or -errno.
+ * @cut:        fill @x with the segments that expose would, but expose nothing: only the keys may
+ * be other ones
+ * @keys_vary:  with RXFER_REVOKE_NONE, too, an exposure's keys may be others in each I/O
  * @no_map:     NULL; or why it cannot make local memory usable, to be read behind its name
  * @by_wr:      NULL; or what it does by WRs, see there
  *
@@ -72,7 +77,11 @@ struct rxfer_reg_ops {
 	void (*expose_close)(struct rxfer_conn *conn, struct rxfer_exposure *x);
 	int (*expose)(struct rxfer_conn *conn, struct rxfer_exposure *x,
 		      const struct rxfer_frag *frag, uint32_t n, unsigned int rights);
+	int (*replied)(struct rxfer_conn *conn, struct rxfer_exposure *x);
 	int (*revoke)(struct rxfer_conn *conn, struct rxfer_exposure *x);
+	int (*cut)(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
+		   uint32_t n, unsigned int rights);
+	bool keys_vary;
 	const char *no_map;
 	const struct rxfer_reg_by_wr *by_wr;
 };
@@ -122,6 +131,7 @@ int rxfer_reg_unmap_nothing(struct rxfer_conn *conn, struct rxfer_io *io);
 int rxfer_reg_expose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
 void rxfer_reg_unexpose_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int rxfer_reg_revoke_refused(struct rxfer_conn *conn, struct rxfer_exposure *x);
+int rxfer_reg_replied_nothing(struct rxfer_conn *conn, struct rxfer_exposure *x);
 
 /*
  * expose.c: one segment per fragment, or with @merge per run of fragments that adjoin in one
@@ -130,6 +140,10 @@ int rxfer_reg_revoke_refused(struct rxfer_conn *conn, struct rxfer_exposure *x);
  */
 int rxfer_reg_cut(struct rxfer_conn *conn, struct rxfer_exposure *x, const struct rxfer_frag *frag,
 		  uint32_t n, unsigned int rights, bool merge);
+
+/* The same with @merge; for ops.cut. */
+int rxfer_reg_cut_runs(struct rxfer_conn *conn, struct rxfer_exposure *x,
+		       const struct rxfer_frag *frag, uint32_t n, unsigned int rights);
 
 /* expose.c: the i-th segment's key is valid; may it be revoked; that failed; it is dead, proven. */
 void rxfer_exposure_granted(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i);

@@ -29,12 +29,6 @@ static int global_map(struct rxfer_conn *conn, struct rxfer_io *io, const struct
 	return 0;
 }
 
-static int global_expose(struct rxfer_conn *conn, struct rxfer_exposure *x,
-			 const struct rxfer_frag *frag, uint32_t n, unsigned int rights)
-{
-	return rxfer_reg_cut(conn, x, frag, n, rights, true);
-}
-
 const struct rxfer_reg_ops rxfer_reg_global = {
 	.name = "global",
 	.summary = "one region over all memory, made once; fragments gathered by SGEs",
@@ -48,6 +42,8 @@ const struct rxfer_reg_ops rxfer_reg_global = {
 	.need = rxfer_reg_need_nothing,
 	.map = global_map,
 	.unmap = rxfer_reg_unmap_nothing,
-	.expose = global_expose,
+	.expose = rxfer_reg_cut_runs,
+	.replied = rxfer_reg_replied_nothing,
+	.cut = rxfer_reg_cut_runs,
 	RXFER_REG_REVOKES_NOTHING,
 };

@@ -27,5 +27,7 @@ const struct rxfer_reg_ops rxfer_reg_multi_wr = {
 	.map = rxfer_reg_map_whole,
 	.unmap = rxfer_reg_unmap_nothing,
 	.expose = multi_wr_expose,
+	.replied = rxfer_reg_replied_nothing,
+	.cut = multi_wr_expose,
 	RXFER_REG_REVOKES_NOTHING,
 };

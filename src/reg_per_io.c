@@ -214,5 +214,7 @@ const struct rxfer_reg_ops rxfer_reg_per_io = {
 	.expose_open = per_io_expose_open,
 	.expose_close = per_io_expose_close,
 	.expose = per_io_expose,
+	.replied = rxfer_reg_replied_nothing,
+	.cut = rxfer_reg_cut_runs,
 	.revoke = per_io_revoke,
 };

@@ -202,6 +202,9 @@ int rxfer_strategy_maps(const char *strategy);
  * good on their connection alone? Else on all connections of this end. */
 bool rxfer_strategy_by_wr(const char *strategy);
 
+/** rxfer_strategy_keys_vary() - may the keys of an exposure be others in each I/O? */
+bool rxfer_strategy_keys_vary(const char *strategy);
+
 /** rxfer_send_messages() - how many messages one SEND I/O of @frags fragments becomes. */
 uint32_t rxfer_send_messages(const char *strategy, uint32_t frags);
 
@@ -355,8 +358,9 @@ struct rxfer_counts {
 	uint64_t cqe;			/* SQ completions polled */
 	uint64_t posts;			/* ibv_post_send() calls that posted the WRs */
 	uint64_t recv_cqe;		/* RQ completions polled */
-	uint64_t copied_bytes;		/* linearised */
-	uint64_t map_ns, unmap_ns;	/* with time_phases */
+	uint64_t copied_bytes;		/* by the CPU, to or from memory that the device uses */
+	uint64_t lookups, hits;	   /* of the cache of registrations, where a strategy has one */
+	uint64_t map_ns, unmap_ns; /* with time_phases */
 	uint64_t aside_sqe, aside_cqe,
 		aside_posts; /* of RXFER_ASIDE posts and drain WRs: in none of the above */
 };
