@@ -88,8 +88,9 @@ static void put_summary(FILE *f, const struct fence_rows *rows)
 		put_found(f, rows, name);
 }
 
-static int put_table(struct report *r, FILE *f, const struct fence_rows *rows, bool partial)
+static int put_table(struct report *r, FILE *f, const void *all, bool partial)
 {
+	const struct fence_rows *rows = all;
 	int err;
 
 	put_rows(f, rows);
@@ -106,19 +107,12 @@ static int put_table(struct report *r, FILE *f, const struct fence_rows *rows, b
 
 /* ---- csv ---- */
 
-/* A field as in the CSV of runs: no commas, quotes or line ends. */
-static void put_field(FILE *f, const char *text, char end)
+static int put_csv(struct report *r, FILE *f, const void *all, bool partial)
 {
-	for (const char *p = text; *p; p++)
-		fputc(*p == ',' ? ';' : *p == '"' || (unsigned char)*p < ' ' ? ' ' : *p, f);
-	fputc(end, f);
-}
-
-static int put_csv(struct report *r, FILE *f, const struct fence_rows *rows, bool partial)
-{
+	const struct fence_rows *rows = all;
 	(void)partial;
 	for (unsigned int i = 0; i < FIELDS; i++)
-		put_field(f, fields[i], ',');
+		report_put_field(f, fields[i], ',');
 	fputs("note,device,emulated\n", f);
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const char *text[FIELDS];
@@ -126,55 +120,27 @@ static int put_csv(struct report *r, FILE *f, const struct fence_rows *rows, boo
 
 		texts_of(&rows->row[i], text, bytes);
 		for (unsigned int j = 0; j < FIELDS; j++)
-			put_field(f, text[j], ',');
-		put_field(f, rows->row[i].note, ',');
-		put_field(f, r->common.device, ',');
-		put_field(f, r->common.emulated, '\n');
+			report_put_field(f, text[j], ',');
+		report_put_field(f, rows->row[i].note, ',');
+		report_put_field(f, r->common.device, ',');
+		report_put_field(f, r->common.emulated, '\n');
 	}
 	return 0;
 }
 
-/* ---- formats ---- */
-
-static int begin(struct report *r)
-{
-	(void)r;
-	return 0;
-}
-
-static int end(struct report *r)
-{
-	return r->keep ? report_flush(r) : 0;
-}
-
-static const struct format {
-	struct report_ops ops;
-	int (*put)(struct report *r, FILE *f, const struct fence_rows *rows, bool partial);
-} formats[] = {
-	{{.name = "table", .replaces = true, .begin = begin, .end = end}, put_table},
-	{{.name = "csv", .replaces = true, .begin = begin, .end = end}, put_csv},
+static const struct report_whole formats[] = {
+	REPORT_WHOLE("table", put_table),
+	REPORT_WHOLE("csv", put_csv),
+	REPORT_WHOLE_END,
 };
-
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
 const struct report_ops *fence_format(const char *name)
 {
-	for (unsigned int i = 0; i < FORMATS; i++)
-		if (!strcmp(formats[i].ops.name, name))
-			return &formats[i].ops;
-	return NULL;
+	return report_whole_find(formats, name);
 }
 
 int fence_write(struct report *r, const struct fence_rows *rows, const struct result *env,
 		bool partial)
 {
-	FILE *f = report_text(r);
-
-	if (!f)
-		return -ENOMEM;
-	r->common = *env;
-	for (unsigned int i = 0; i < FORMATS; i++)
-		if (r->ops == &formats[i].ops)
-			return formats[i].put(r, f, rows, partial);
-	return -EINVAL;
+	return report_whole_write(formats, r, rows, env, partial);
 }

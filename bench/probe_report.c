@@ -32,8 +32,9 @@ static void table_rows(FILE *f, const struct probe_rows *rows)
 	}
 }
 
-static int put_table(struct report *r, FILE *f, const struct probe_rows *rows, bool partial)
+static int put_table(struct report *r, FILE *f, const void *all, bool partial)
 {
+	const struct probe_rows *rows = all;
 	int err;
 
 	table_rows(f, rows);
@@ -46,16 +47,9 @@ static int put_table(struct report *r, FILE *f, const struct probe_rows *rows, b
 	return err;
 }
 
-/* A field as in the CSV of runs: no commas, quotes or line ends. */
-static void put_field(FILE *f, const char *text, char end)
+static int put_csv(struct report *r, FILE *f, const void *all, bool partial)
 {
-	for (const char *p = text; *p; p++)
-		fputc(*p == ',' ? ';' : *p == '"' || (unsigned char)*p < ' ' ? ' ' : *p, f);
-	fputc(end, f);
-}
-
-static int put_csv(struct report *r, FILE *f, const struct probe_rows *rows, bool partial)
-{
+	const struct probe_rows *rows = all;
 	char value[64];
 
 	(void)r;
@@ -64,11 +58,12 @@ static int put_csv(struct report *r, FILE *f, const struct probe_rows *rows, boo
 	for (unsigned int i = 0; i < rows->n; i++) {
 		const struct probe_row *row = &rows->row[i];
 
-		put_field(f, row->quantity, ',');
-		put_field(f, row->variant, ',');
-		put_field(f, result_number(row->value, row->digits, value, sizeof(value)), ',');
-		put_field(f, row->unit, ',');
-		put_field(f, row->note, '\n');
+		report_put_field(f, row->quantity, ',');
+		report_put_field(f, row->variant, ',');
+		report_put_field(f, result_number(row->value, row->digits, value, sizeof(value)),
+				 ',');
+		report_put_field(f, row->unit, ',');
+		report_put_field(f, row->note, '\n');
 	}
 	return 0;
 }
@@ -101,8 +96,9 @@ static int put_json_row(FILE *f, const struct probe_row *row)
 	return err ? err : put_member(f, "note", row->note, "\n");
 }
 
-static int put_json(struct report *r, FILE *f, const struct probe_rows *rows, bool partial)
+static int put_json(struct report *r, FILE *f, const void *all, bool partial)
 {
+	const struct probe_rows *rows = all;
 	int err = report_put_head(r, f);
 
 	fprintf(f, ",\n  \"partial\": %s,\n  \"rows\": [", partial ? "true" : "false");
@@ -115,47 +111,20 @@ static int put_json(struct report *r, FILE *f, const struct probe_rows *rows, bo
 	return err;
 }
 
-static int begin(struct report *r)
-{
-	(void)r;
-	return 0;
-}
-
-/* What was composed; or nothing, and a file that was there before stays. */
-static int end(struct report *r)
-{
-	return r->keep ? report_flush(r) : 0;
-}
-
-static const struct format {
-	struct report_ops ops;
-	int (*put)(struct report *r, FILE *f, const struct probe_rows *rows, bool partial);
-} formats[] = {
-	{{.name = "table", .replaces = true, .begin = begin, .end = end}, put_table},
-	{{.name = "csv", .replaces = true, .begin = begin, .end = end}, put_csv},
-	{{.name = "json", .replaces = true, .begin = begin, .end = end}, put_json},
+static const struct report_whole formats[] = {
+	REPORT_WHOLE("table", put_table),
+	REPORT_WHOLE("csv", put_csv),
+	REPORT_WHOLE("json", put_json),
+	REPORT_WHOLE_END,
 };
-
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
 const struct report_ops *probe_format(const char *name)
 {
-	for (unsigned int i = 0; i < FORMATS; i++)
-		if (!strcmp(formats[i].ops.name, name))
-			return &formats[i].ops;
-	return NULL;
+	return report_whole_find(formats, name);
 }
 
 int probe_write(struct report *r, const struct probe_rows *rows, const struct result *env,
 		bool partial)
 {
-	FILE *f = report_text(r);
-
-	if (!f)
-		return -ENOMEM;
-	r->common = *env;
-	for (unsigned int i = 0; i < FORMATS; i++)
-		if (r->ops == &formats[i].ops)
-			return formats[i].put(r, f, rows, partial);
-	return -EINVAL;
+	return report_whole_write(formats, r, rows, env, partial);
 }

@@ -89,6 +89,45 @@ int report_put_head(struct report *r, FILE *f);
 /** report_put_string() - @text as a JSON string. 0 or -ENOMEM. */
 int report_put_string(FILE *f, const char *text);
 
+/** report_put_field() - @text as a field of the CSV of runs, without commas, quotes or line ends;
+ * then
+ * @end. */
+void report_put_field(FILE *f, const char *text, char end);
+
+/* ---- report_whole.c: reports of what is all there at once ---- */
+
+/* struct report_whole - a format. A table of them ends with REPORT_WHOLE_END. */
+struct report_whole {
+	struct report_ops ops;
+	int (*put)(struct report *r, FILE *f, const void *rows, bool partial);
+};
+
+#define REPORT_WHOLE(format, function)        \
+	{                                     \
+		{.name = format,              \
+		 .replaces = true,            \
+		 .begin = report_whole_begin, \
+		 .end = report_whole_end},    \
+			function              \
+	}
+#define REPORT_WHOLE_END    \
+	{                   \
+		.put = NULL \
+	}
+
+int report_whole_begin(struct report *r);
+int report_whole_end(struct report *r);
+
+/** report_whole_find() - the format of that name in the table; NULL: none. */
+const struct report_ops *report_whole_find(const struct report_whole *formats, const char *name);
+
+/**
+ * report_whole_write() - compose @rows in the format that @r was opened with.
+ * @env: what is the same for all of them. 0 or -errno.
+ */
+int report_whole_write(const struct report_whole *formats, struct report *r, const void *rows,
+		       const struct result *env, bool partial);
+
 #define EMULATED_WARNING \
 	"Warning: these figures compare software paths; they are no hardware figures.\n"
 
