@@ -33,23 +33,51 @@ static uint64_t pinned_by_process(void)
 	return kib * 1024;
 }
 
-/* Registration failed: if a limit explains it, name the limit and the remedy. */
-static int reg_mr_failed(const struct rxfer_dev *dev, size_t len, int err)
+/* The limit of locked memory, where a registration may have failed for it; else
+ * UINT64_MAX. */
+static uint64_t memory_limit(int err)
 {
-	struct rlimit limit;
-	uint64_t pinned = pinned_by_process();
-
 	bool by_limit = err == ENOMEM || err == EPERM; /* EPERM: the limit is 0 */
+	struct rlimit limit;
 
-	if (by_limit && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	    pinned + len > limit.rlim_cur)
+	if (!by_limit || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+/*
+ * What else there is to know: how near the limit is, as another thread, here at the other end of a
+ * loopback or in another session, may have given back since what it had pinned then; and which
+ * pages the kernel does not pin.
+ */
+static void remark(int err, uint64_t pinned, uint64_t limit, char *said, size_t size)
+{
+	said[0] = '\0';
+	if (limit != UINT64_MAX)
+		snprintf(said, size,
+			 "; %s are pinned now of the locked-memory limit of %s: see ulimit -l",
+			 rxfer_size(pinned).s, rxfer_size(limit).s);
+	if (err == EFAULT)
+		snprintf(
+			said, size,
+			"; pages that cannot be pinned: since Linux 6.5 those of a file, unless it is on tmpfs: --mem memfd, or TMPDIR or --mem-file below /dev/shm");
+}
+
+/* Registration failed: if a limit explains it, name the limit and the remedy. */
+static int reg_mr_failed(const struct rxfer_dev *dev, const void *addr, size_t len, int err)
+{
+	uint64_t pinned = pinned_by_process(), limit = memory_limit(err);
+	char also[256];
+
+	if (pinned + whole_pages(addr, len) > limit)
 		return rxfer_fail(
 			err,
 			"registering %s (%s are pinned) exceeds the locked-memory limit of %s: raise it (ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit) or use less (--depth, --size, --qps)",
-			rxfer_size(len).s, rxfer_size(pinned).s, rxfer_size(limit.rlim_cur).s);
-	return rxfer_fail(err, "ibv_reg_mr of %s on %s: %s (%llu of %u regions are in use)",
+			rxfer_size(len).s, rxfer_size(pinned).s, rxfer_size(limit).s);
+	remark(err, pinned, limit, also, sizeof(also));
+	return rxfer_fail(err, "ibv_reg_mr of %s on %s: %s (%llu of %u regions are in use%s)",
 			  rxfer_size(len).s, dev->info.name, strerror(err),
-			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr);
+			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr, also);
 }
 
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
@@ -58,7 +86,7 @@ int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, 
 
 	*mr = ibv_reg_mr(dev->pd, addr, len, access);
 	if (!*mr)
-		return reg_mr_failed(dev, len, errno);
+		return reg_mr_failed(dev, addr, len, errno);
 	c->mr_total++;
 	c->mr_now++;
 	if (c->mr_peak < c->mr_now)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "fakehca/engine.h"
 
 #define BYTES 8192
@@ -128,6 +129,39 @@ static void more_regions_than_the_device_has(void **state)
 	assert_int_equal(rxfer_poll(p.e.client, &(struct rxfer_done){0}, 1), 1);
 	works(&p, 3);
 	engine_close(&p.e);
+}
+
+/* Where so many bytes may be locked. */
+static void refused(rlim_t limit, int err)
+{
+	struct rlimit was, now;
+	struct pair p;
+
+	open_pair(&p, NULL, "per-io", "io");
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &was), 0);
+	now = (struct rlimit){limit, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &now), 0);
+	fake_live()->fail_reg_mr = (struct fake_fault){2, err};
+	assert_int_equal(write_all(&p, 1), -err);
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &was), 0);
+	engine_close(&p.e);
+}
+
+/* It is whole pages that are locked, be they touched ever so little. */
+static void the_reason_of_a_refusal(void **state)
+{
+	(void)state;
+	refused(4000, ENOMEM);
+	engine_said("registering 100 bytes (0 bytes are pinned) exceeds the locked-memory limit of "
+		    "3.9 KiB: raise it (ulimit -l");
+	refused(0, EPERM);
+	engine_said("exceeds the locked-memory limit of 0 bytes");
+	refused(60000, ENOMEM);
+	engine_said("Cannot allocate memory (1 of ");
+	engine_said("0 bytes are pinned now of the locked-memory limit of 58.6 KiB: see ulimit -l");
+	refused(4000, EFAULT);
+	engine_said("Bad address (1 of ");
+	engine_said("pages that cannot be pinned: since Linux 6.5 those of a file");
 }
 
 static void a_deregistration_fails(void **state)
@@ -470,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_registration_fails_in_the_middle),
 		cmocka_unit_test(more_regions_than_the_device_has),
+		cmocka_unit_test(the_reason_of_a_refusal),
 		cmocka_unit_test(a_deregistration_fails),
 		cmocka_unit_test(a_post_is_taken_in_part),
 		cmocka_unit_test(a_drain_is_refused),
