@@ -54,6 +54,13 @@ void found_nodes(struct found *f, const void *base, size_t len)
 	found_nodes_of(f, status, n);
 }
 
+/* Those of the pool are not. */
+static bool huge_in_rss(const char *name)
+{
+	return !strcmp(name, "AnonHugePages") || !strcmp(name, "ShmemPmdMapped") ||
+	       !strcmp(name, "FilePmdMapped");
+}
+
 /* A mapping counts whole if part of it is in question: areas have mappings of their own. */
 double found_huge_in(FILE *smaps, const void *base, size_t len)
 {
@@ -70,7 +77,7 @@ double found_huge_in(FILE *smaps, const void *base, size_t len)
 			continue;
 		if (!strcmp(name, "Rss"))
 			plain += kib;
-		if (!strcmp(name, "AnonHugePages")) { /* which are in Rss, others are not */
+		if (huge_in_rss(name)) {
 			plain -= kib < plain ? kib : plain;
 			huge += kib;
 		}

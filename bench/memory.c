@@ -55,7 +55,7 @@ void need_add(struct need *n, uint64_t kind, uint64_t len)
 	uint64_t bytes = pages_rounded(kind, len);
 
 	n->all += bytes;
-	if (kind != MEM_HUGETLB)
+	if (!pages_pooled(kind))
 		n->plain += bytes;
 }
 
@@ -77,7 +77,7 @@ uint64_t memory_available(void)
 	return all < bound ? all : bound;
 }
 
-static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int rights,
+static int make(struct rxfer_dev *dev, const struct pages_ask *ask, size_t len, unsigned int rights,
 		struct area *out)
 {
 	int rc;
@@ -85,12 +85,12 @@ static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int r
 	*out = (struct area){0};
 	if (len == 0)
 		return 0;
-	if (kind != MEM_HUGETLB && len > memory_available() / 4 * 3) /* that pool is another one */
+	if (!pages_pooled(ask->kind) && len > memory_available() / 4 * 3)
 		return rxfer_fail(
 			ENOMEM,
 			"%s of memory are needed at once and %s are available: use less (--depth, --size, --qps)",
 			rxfer_size(len).s, rxfer_size(memory_available()).s);
-	rc = pages_map(kind, len, &out->pages);
+	rc = pages_map(ask, len, &out->pages);
 	if (rc)
 		return rc;
 	out->base = out->pages.base;
@@ -105,13 +105,15 @@ static int make(struct rxfer_dev *dev, uint64_t kind, size_t len, unsigned int r
 
 int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out)
 {
-	return make(dev, MEM_ANON, len, rights, out);
+	return make(dev, &(struct pages_ask){MEM_ANON, true, NULL}, len, rights, out);
 }
 
 int area_make_io(struct rxfer_dev *dev, const struct cfg *cfg, size_t len, unsigned int rights,
 		 struct area *out)
 {
-	return make(dev, cfg->mem, len, rights, out);
+	const struct pages_ask ask = {cfg->mem, cfg->prefault == PREFAULT_YES, cfg->mem_file};
+
+	return make(dev, &ask, len, rights, out);
 }
 
 void area_drop(struct area *a)

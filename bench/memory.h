@@ -58,7 +58,7 @@ void need_add(struct need *n, uint64_t kind, uint64_t len);
  * have it. */
 uint64_t memory_available(void);
 
-/* struct area - memory of this end, allocated, touched and declared. */
+/* struct area - memory of this end, allocated, touched (--prefault) and declared. */
 struct area {
 	char *base;
 	size_t len;
@@ -68,7 +68,7 @@ struct area {
 
 /**
  * area_make() - of plain pages; area_make_io() - for the bytes of I/Os, of the pages that --mem
- * asks for. 0 or -errno; nothing is left in failure. @len 0: an empty area.
+ * and --prefault ask for. 0 or -errno; nothing is left in failure. @len 0: an empty area.
  */
 int area_make(struct rxfer_dev *dev, size_t len, unsigned int rights, struct area *out);
 int area_make_io(struct rxfer_dev *dev, const struct cfg *cfg, size_t len, unsigned int rights,

@@ -15,7 +15,8 @@
 
 enum cfg_mode { MODE_DIRECT, MODE_RPC };
 enum cfg_op { OP_READ, OP_WRITE, OP_WRITE_IMM, OP_SEND };
-enum cfg_mem { MEM_ANON, MEM_THP, MEM_HUGETLB };
+enum cfg_mem { MEM_ANON, MEM_THP, MEM_HUGETLB, MEM_MEMFD, MEM_FILE };
+enum cfg_prefault { PREFAULT_NO, PREFAULT_YES };
 enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
 enum cfg_post { POST_CHAIN, POST_SINGLE };
 enum cfg_reply { REPLY_SEND, REPLY_IMM };
@@ -37,13 +38,15 @@ struct cfg {
 	char peer_signal[CFG_TEXT];   /* likewise */
 	char cpu[CFG_TEXT];	      /* place.h; empty: as topo_pin() does */
 	char numa[CFG_TEXT];	      /* likewise; empty: wherever it is touched first */
+	char mem_file[CFG_TEXT];      /* whose pages MEM_FILE takes; empty: a temporary one */
 	char bind[CFG_TEXT];	      /* server: the control listener's address; empty: every one */
 	uint64_t port;
-	uint64_t mode; /* enum cfg_mode */
-	uint64_t op;   /* enum cfg_op */
-	uint64_t poll; /* enum cfg_poll */
-	uint64_t mem;  /* enum cfg_mem */
-	uint64_t size; /* bytes of an I/O; rpc: 0 for request and reply alone */
+	uint64_t mode;	   /* enum cfg_mode */
+	uint64_t op;	   /* enum cfg_op */
+	uint64_t poll;	   /* enum cfg_poll */
+	uint64_t mem;	   /* enum cfg_mem */
+	uint64_t prefault; /* enum cfg_prefault */
+	uint64_t size;	   /* bytes of an I/O; rpc: 0 for request and reply alone */
 	uint64_t frags;
 	uint64_t frag_gap;	/* bytes between fragments */
 	uint64_t misalign;	/* bytes from a page's begin to a buffer's */
@@ -263,7 +266,7 @@ const char *cfg_text(const struct cfg *c, const struct opt *o, char *buf, unsign
 /**
  * cfg_print() - every option with all of @flags that is not at its default, canonical, in table
  * order: "op=write size=4k signal=every:7". Two runs that differ in such an option never print
- * alike; 1024 bytes always suffice.
+ * alike; 1280 bytes always suffice.
  */
 void cfg_print(const struct cfg *c, unsigned int flags, char *buf, unsigned int size);
 

@@ -117,6 +117,16 @@ static bool inside_anyhow(const struct cfg *c)
 	return c->inline_threshold && c->op == OP_SEND;
 }
 
+static bool file_of_other_pages(const struct cfg *c)
+{
+	return c->mem_file[0] && c->mem != MEM_FILE;
+}
+
+static bool one_file_for_two(const struct cfg *c)
+{
+	return c->mem_file[0] && c->bidir;
+}
+
 #define RULE_OPTIONS 5
 
 static const struct rule {
@@ -177,6 +187,12 @@ static const struct rule {
 	 {"reply", "revoke"},
 	 "it is a SEND that revokes a key of the peer's, and with --reply imm there is none; leave "
 	 "out --reply or take another --revoke"},
+	{file_of_other_pages,
+	 {"mem-file", "mem"},
+	 "only --mem file is made of a file; take that, or leave out --mem-file"},
+	{one_file_for_two,
+	 {"mem-file", "bidir"},
+	 "both directions have memory of their own, and the file is one; leave out one of them"},
 	{imm_inside_message,
 	 {"reply", "size", "inline-threshold"},
 	 "such an I/O has no WRITE to carry the reply; take a larger size or a lower threshold"},

@@ -14,6 +14,7 @@
 #include <strings.h>
 #include "allow.h"
 #include "opt.h"
+#include "pages.h"
 #include "place.h"
 #include "report.h"
 #include "rxfer.h"
@@ -30,7 +31,7 @@
 
 static const char *const mode_names[] = {"direct", "rpc", NULL};
 static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
-static const char *const mem_names[] = {"anon", "thp", "hugetlb", NULL};
+static const char *const prefault_names[] = {"no", "yes", NULL};
 static const char *const poll_names[] = {"busy", "yield", "event", NULL};
 static const char *const post_names[] = {"chain", "single", NULL};
 static const char *const reply_names[] = {"send", "imm", NULL};
@@ -153,6 +154,19 @@ static int profile_check(const char *text, char *why, unsigned int size)
 	return 0;
 }
 
+/* It is printed with the row. */
+static int mem_file_check(const char *text, char *why, unsigned int size)
+{
+	size_t i;
+
+	for (i = 0; text[i]; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return text_error(
+				why, size,
+				"a character that is not printable ASCII; make a link to it");
+	return i ? 0 : text_error(why, size, "empty; leave it out for a temporary file");
+}
+
 static int bind_check(const char *text, char *why, unsigned int size)
 {
 	size_t i;
@@ -226,8 +240,12 @@ const struct opt opt_table[] = {
 			      "were due (0: the next one starts when one is done)" },
 	{ "bidir", 'b', OPT_FLAG, AT(bidir), SHARED | OPT_PERFTEST, RUNS,
 	  .help = "both ends issue, on the same QPs" },
-	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .names = mem_names,
+	{ "mem", 0, OPT_ENUM, AT(mem), OPT_SWEEP | SHARED, RUNS, .def = "anon", .list = pages_kind,
 	  .arg = "KIND", .help = "pages that the memory of I/Os is made of, on both sides" },
+	{ "mem-file", 0, OPT_TEXT, AT(mem_file), OPT_RUN, RUNS, .check = mem_file_check,
+	  .arg = "FILE", .help = "the file that --mem file takes on this side: IT IS OVERWRITTEN (unset: a temporary one)" },
+	{ "prefault", 0, OPT_ENUM, AT(prefault), OPT_SWEEP | SHARED, RUNS, .def = "yes", .names = prefault_names,
+	  .arg = "WHAT", .help = "touch the memory of I/Os before the run (no: the first I/O on a page does)" },
 	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS | CMD_FENCE, .def = "auto", .list = rxfer_revoke_name,
 	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again (fence, unset: each way that a "
 				     "strategy has)" },

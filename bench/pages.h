@@ -8,6 +8,26 @@
 
 #include "opt.h"
 
+/** pages_kind() - the name of one of enum cfg_mem; NULL behind the last. */
+const char *pages_kind(unsigned int kind);
+
+/** pages_pooled() - are they out of a pool, and not of what memory is available? */
+bool pages_pooled(uint64_t kind);
+
+/**
+ * struct pages_ask - what is to be had.
+ * @kind:     enum cfg_mem. anon: pages of the plain size, whatever the kernel would prefer; thp: it
+ * is advised to take huge ones; hugetlb: huge ones of the default size; memfd: plain ones that are
+ * shared; file: those of a file in the page cache, likewise
+ * @prefault: touch them
+ * @file:     file: the path of the one to take, which is overwritten; NULL, empty: a temporary one
+ */
+struct pages_ask {
+	uint64_t kind;
+	bool prefault;
+	const char *file;
+};
+
 /* struct pages - a mapping; @base is where what was asked for begins. */
 struct pages {
 	void *base;
@@ -15,13 +35,8 @@ struct pages {
 	size_t map_len;
 };
 
-/**
- * pages_map() - @len bytes, above 0, every page touched.
- * @kind: enum cfg_mem. anon: pages of the plain size, whatever the kernel would prefer; thp: it is
- * advised to take huge ones; hugetlb: huge ones of the default size
- * Returns 0 or -errno; nothing is left in failure.
- */
-int pages_map(uint64_t kind, size_t len, struct pages *out);
+/** pages_map() - @len bytes, above 0. Returns 0 or -errno; nothing is left in failure. */
+int pages_map(const struct pages_ask *ask, size_t len, struct pages *out);
 void pages_unmap(struct pages *p);
 
 /** pages_rounded() - what @len bytes of that kind really take. */

@@ -49,7 +49,7 @@ struct result {
 	double mtu, rd_atomic;
 	char kernel[RESULT_TEXT], host[RESULT_TEXT], peer_host[RESULT_TEXT], emulated[RESULT_TEXT];
 	char version[RESULT_TEXT], started[RESULT_TEXT];
-	char opts[1024];
+	char opts[1280];
 	double peer_iterations; /* --bidir: I/Os that the server completed */
 
 	/* Where things were found to be. */

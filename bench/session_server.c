@@ -424,7 +424,8 @@ static int run_it(struct served *s, const json_t *body)
 
 	if (!rc)
 		rc = prepare(s, s->host->device);
-	budget_settle(s->host->budget, &s->share);
+	if (s->cfg.prefault == PREFAULT_YES) /* else it may all be touched later */
+		budget_settle(s->host->budget, &s->share);
 	if (!rc)
 		rc = serve(s);
 	watch_end(&s->watch);

@@ -130,7 +130,7 @@ _rxfer_bench() {
 		COMPREPLY+=("${candidate#"$kept"}")
 	done < <(_rxfer_bench_candidates "$word" "${words[@]}")
 	[[ ${COMPREPLY[*]} != *[:=] ]] || compopt -o nospace
-	[[ ${words[-1]} != @(-o|--output|--profile) && $word != --@(output|profile)=* ]] || compopt -o filenames
+	[[ ${words[-1]} != @(-o|--output|--profile|--mem-file) && $word != --@(output|profile|mem-file)=* ]] || compopt -o filenames
 } 2>/dev/null
 
 complete -F _rxfer_bench rxfer-bench

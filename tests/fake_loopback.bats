@@ -190,6 +190,45 @@ sent_credits() {
 	failed '--mem hugetlb' "$needed huge pages of $huge KiB are needed" 'missing: sysctl vm.nr_hugepages='
 }
 
+@test "pages of memfds and files, touched before or not: every operation and strategy, verified; no file is left" {
+	export TMPDIR=$BATS_TEST_TMPDIR/pages
+	mkdir "$TMPDIR"
+	loop 54 --op read,write,send --strategy global,multi-wr,per-io --mem anon,memfd,file --prefault all --qps 2 --frags 3 -s 9k \
+		-n 30 --verify
+	rows "$out_file" 54 'f("mem_huge_pct") == "0.0"'
+	loop 8 --op read,send --bidir --strategy per-io --mem memfd,file --prefault all -s 9k -n 30 --verify
+	bench loopback -d fake0 --mode rpc --op read,write,send --strategy all --peer-strategy per-io --mem memfd,file --prefault all \
+		--frags 3 -s 9k -n 30 --verify --format csv
+	ended 0
+	rows "$out_file" 48 'f("status") == (f("strategy") == "frwr" && f("op") == "send" ? "skipped" : "ok")'
+	[[ -z $(ls -A "$TMPDIR") ]] || fail "left: $(ls -A "$TMPDIR")"
+	rm -r "$TMPDIR"
+	bench loopback -d fake0 --mem file -n 5 --format csv
+	failed "the server side: --mem file: a temporary file in $TMPDIR: No such file or directory: name another directory"
+}
+
+# What an end's memory is made of shows in the file: a WRITE's is not touched by itself.
+@test "--mem-file: the client's memory is that file, and zeroed unless --prefault no; too small a file is refused with both sizes" {
+	local file=$BATS_TEST_TMPDIR/pages
+	yes | head -c 64k >"$file"
+	cp "$file" "$file.was"
+	loop 1 --op write --mem file --mem-file "$file" --prefault no -s 4k -n 50
+	rows "$out_file" 1 'f("opts") ~ "mem=file mem-file='"$file"' prefault=no"'
+	cmp "$file" "$file.was"
+	loop 1 --op write --mem file --mem-file "$file" -s 4k -n 50
+	cmp "$file" <(head -c 64k /dev/zero)
+	cp "$file.was" "$file"
+	loop 1 --op read --mem file --mem-file "$file" --prefault no -s 4k -n 50 # the target is zeroes
+	cmp "$file" <(head -c 64k /dev/zero)
+	truncate -s 65535 "$file"
+	bench loopback -d fake0 --mem file --mem-file "$file" -s 4k -n 50 --format csv
+	failed "--mem-file $file: has 65535 bytes, and 65536 are needed: truncate -s 65536 $file, or use less"
+	bench loopback -d fake0 --mem file --mem-file "$BATS_TEST_TMPDIR" -s 4k -n 50 --format csv
+	failed "--mem-file .*: Is a directory"
+	bench loopback -d fake0 --mem file --mem-file /dev/null -s 4k -n 50 --format csv
+	failed '--mem-file /dev/null: not a regular file'
+}
+
 # The CPUs or nodes that this process may use, "0-1,4": the first and the last of them.
 allowed() {
 	local list

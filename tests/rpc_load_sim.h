@@ -55,7 +55,7 @@ struct sim {
 /* In which run, so that nobody has to debug for that. */
 static inline void wrong(const struct sim *s, const char *what, const char *why)
 {
-	char text[1024];
+	char text[1280];
 
 	cfg_print(&s->r.cfg, OPT_RUN, text, sizeof(text));
 	fail_msg("%s (%s): %s; repeat with RXFER_PROP_SEED=%llu", what, why, text,

@@ -80,6 +80,8 @@ static void shares_of_huge_pages(void **state)
 	assert_true(huge("Rss: 16 kB\nAnonHugePages: 16 kB\nPrivate_Hugetlb: 0 kB\n") == 100);
 	assert_true(huge("Rss: 0 kB\nAnonHugePages: 0 kB\nPrivate_Hugetlb: 2048 kB\n") == 100);
 	assert_true(huge("Rss: 0 kB\nShared_Hugetlb: 2048 kB\n") == 100);
+	assert_true(huge("Rss: 16 kB\nShmemPmdMapped: 8 kB\nFilePmdMapped: 0 kB\n") == 50);
+	assert_true(huge("Rss: 16 kB\nShmemPmdMapped: 0 kB\nFilePmdMapped: 12 kB\n") == 75);
 	assert_true(huge("Rss: 16 kB\n") == 0);
 	assert_true(isnan(huge("Rss: 0 kB\nAnonHugePages: 0 kB\n")));
 	assert_true(isnan(huge("")));
@@ -92,7 +94,7 @@ static void this_process(void **state)
 	bool silent;
 
 	(void)state;
-	assert_int_equal(pages_map(MEM_ANON, 300 * 4096, &p), 0);
+	assert_int_equal(pages_map(&(struct pages_ask){MEM_ANON, true, NULL}, 300 * 4096, &p), 0);
 	assert_true(found_huge_pct(p.base, 300 * 4096) == 0);
 	found_nodes(&f, p.base, 300 * 4096);
 	silent = !f.mem_node[0];
@@ -122,7 +124,7 @@ static void transparent_huge_pages(void **state)
 	double pct;
 
 	(void)state;
-	if (pages_map(MEM_THP, 4 << 20, &p))
+	if (pages_map(&(struct pages_ask){MEM_THP, true, NULL}, 4 << 20, &p))
 		skip();
 	pct = found_huge_pct(p.base, 4 << 20);
 	assert_true(pct == 0 || pct == 50 || pct == 100);

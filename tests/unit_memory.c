@@ -137,7 +137,7 @@ static const char *check(const struct cfg *cfg)
 	if (!wrong)
 		wrong = check_sums(cfg, &l);
 	if (wrong) {
-		char text[1024];
+		char text[1280];
 
 		cfg_print(cfg, OPT_RUN, text, sizeof(text));
 		print_error("%s: %s\n", wrong, text);
@@ -373,179 +373,6 @@ static void an_area_too_large(void **state)
 	area_drop(&a);
 }
 
-/* ---- Pages ---- */
-
-static bool writable(const struct pages *p, size_t len)
-{
-	char *bytes = p->base;
-
-	for (size_t i = 0; i < len; i += 511)
-		if (bytes[i])
-			return false;
-	bytes[0] = bytes[len - 1] = 1;
-	return true;
-}
-
-/* In /proc/self/smaps, of the mapping that begins at @start; UINT64_MAX: no such mapping or line.
- */
-static uint64_t smaps(const void *start, const char *name, uint64_t *end)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long long from, to, kib;
-	uint64_t found = UINT64_MAX;
-	bool ours = false;
-	char line[512];
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx-%llx ", &from, &to) == 2) {
-			ours = from == (uintptr_t)start;
-			if (ours)
-				*end = to;
-		} else if (ours && !strncmp(line, name, strlen(name)) &&
-			   sscanf(line + strlen(name), ": %llu", &kib) == 1) {
-			found = kib * 1024;
-		}
-	}
-	fclose(f);
-	return found;
-}
-
-/* Nothing may be read there. */
-static bool no_access(const char *at)
-{
-	int fds[2];
-	bool refused;
-
-	assert_int_equal(pipe(fds), 0);
-	refused = write(fds[1], at, 1) < 0 && errno == EFAULT;
-	close(fds[0]);
-	close(fds[1]);
-	return refused;
-}
-
-/* Three of each kind, one behind the other: all lie in mappings of their own. */
-static void plain_and_transparent_pages(void **state)
-{
-	static const size_t lens[] = {1, PAGE, 3 * MIB + 1};
-	struct pages p[2][3];
-	uint64_t end;
-
-	(void)state;
-	for (size_t i = 0; i < 6; i++) {
-		uint64_t kind = i < 3 ? MEM_ANON : MEM_THP;
-
-		if (pages_map(kind, lens[i % 3], &p[i / 3][i % 3])) {
-			assert_int_equal(kind, MEM_THP);
-			assert_non_null(strstr(rxfer_error(), "transparent_hugepage"));
-			skip();
-		}
-	}
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(smaps(p[0][i].base, "Rss", &end), pages(lens[i])); /* touched */
-		assert_true(no_access((char *)p[0][i].base - 1) && no_access((char *)end));
-		assert_true(smaps(p[1][i].base, "Rss", &end) >= pages(lens[i]));
-		assert_true(no_access((char *)p[1][i].base - 1) && no_access((char *)end));
-		assert_true(writable(&p[0][i], lens[i]) && writable(&p[1][i], lens[i]));
-		assert_int_equal((uintptr_t)p[1][i].base % (2 * MIB), 0);
-		assert_int_equal(smaps(p[0][i].base, "AnonHugePages", &end), 0);
-		assert_int_equal(end - (uintptr_t)p[0][i].base, pages(lens[i]));
-		assert_true(smaps(p[1][i].base, "AnonHugePages", &end) <= 4 * MIB);
-		assert_int_equal(end - (uintptr_t)p[1][i].base, i == 2 ? 4 * MIB : 2 * MIB);
-	}
-	for (size_t i = 0; i < 3; i++) {
-		pages_unmap(&p[0][i]);
-		pages_unmap(&p[1][i]);
-		assert_null(p[0][i].map);
-	}
-}
-
-/* smaps has the advice as a flag: "nh" for no huge pages, "hg" for huge ones. */
-static void the_advice_is_given(void **state)
-{
-	static const char *const flags[] = {[MEM_ANON] = " nh", [MEM_THP] = " hg"};
-	struct pages p;
-	char line[512];
-
-	(void)state;
-	for (uint64_t kind = MEM_ANON; kind <= MEM_THP; kind++) {
-		bool ours = false, advised = false;
-		unsigned long long from;
-		FILE *f;
-
-		if (pages_map(kind, PAGE, &p))
-			skip();
-		f = fopen("/proc/self/smaps", "r");
-		assert_non_null(f);
-		while (fgets(line, sizeof(line), f)) {
-			if (strchr(line, '-') && sscanf(line, "%llx-", &from) == 1)
-				ours = from == (uintptr_t)p.base;
-			if (ours && !strncmp(line, "VmFlags:", 8))
-				advised = strstr(line, flags[kind]) != NULL;
-		}
-		fclose(f);
-		pages_unmap(&p);
-		if (!advised && access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK))
-			skip();
-		assert_true(advised);
-	}
-}
-
-static void transparent_pages_that_are_off(void **state)
-{
-	(void)state;
-	assert_int_equal(pages_thp_check("always [madvise] never\n"), 0);
-	assert_int_equal(pages_thp_check("[always] madvise never\n"), 0);
-	assert_int_equal(pages_thp_check("always madvise [never]\n"), -EOPNOTSUPP);
-	assert_non_null(strstr(rxfer_error(), "echo madvise >/sys/kernel/mm/transparent_hugepage"));
-	assert_int_equal(pages_thp_check(""), -EOPNOTSUPP);
-	assert_non_null(strstr(rxfer_error(), "this kernel has no transparent huge pages"));
-}
-
-static void says(const char *words)
-{
-	if (!strstr(rxfer_error(), words))
-		fail_msg("not \"%s\": %s", words, rxfer_error());
-}
-
-static void too_few_in_words(void **state)
-{
-	struct huge_pool pool = {2 * MIB, 7, 3};
-
-	(void)state;
-	assert_int_equal(pages_too_few(&pool, 8), -ENOMEM);
-	says("8 huge pages of 2048 KiB are needed and 3 are free, 5 are missing: "
-	     "sysctl vm.nr_hugepages=12,");
-	pool.free = 0;
-	assert_int_equal(pages_too_few(&pool, 1), -ENOMEM);
-	says("1 huge page of 2048 KiB is needed and 0 are free, 1 is missing: "
-	     "sysctl vm.nr_hugepages=8,");
-	pool.free = 3;
-	assert_int_equal(pages_too_few(&pool, 3), -ENOMEM);
-	says("3 huge pages of 2048 KiB are needed and 3 are free, but not where");
-}
-
-/* One more than there is, of however many: refused at once, in numbers, and nothing is taken. */
-static void a_pool_too_small(void **state)
-{
-	struct huge_pool pool, after;
-	char words[128];
-	struct pages p;
-
-	(void)state;
-	huge_pool_read(&pool);
-	if (!pool.size)
-		skip();
-	assert_int_equal(pages_map(MEM_HUGETLB, pool.free * pool.size + 1, &p), -ENOMEM);
-	assert_null(p.map);
-	snprintf(words, sizeof(words), "%llu %s free, 1 is missing: sysctl vm.nr_hugepages=%llu,",
-		 (unsigned long long)pool.free, pool.free == 1 ? "is" : "are",
-		 (unsigned long long)pool.total + 1);
-	says(words);
-	huge_pool_read(&after);
-	assert_int_equal(after.free, pool.free);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,11 +387,6 @@ int main(void)
 		cmocka_unit_test(random_settings),
 		cmocka_unit_test(an_empty_area),
 		cmocka_unit_test(an_area_too_large),
-		cmocka_unit_test(plain_and_transparent_pages),
-		cmocka_unit_test(the_advice_is_given),
-		cmocka_unit_test(transparent_pages_that_are_off),
-		cmocka_unit_test(too_few_in_words),
-		cmocka_unit_test(a_pool_too_small),
 	};
 
 	return cmocka_run_group_tests_name("unit_memory", tests, NULL, NULL);

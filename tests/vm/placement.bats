@@ -49,8 +49,8 @@ free_pages() {
 @test "all operations and strategies are right on pages of every kind, and the row says what there was" {
 	sysctl -q vm.nr_hugepages=16
 	echo madvise >"$thp"
-	loop 27 --op read,write,send --strategy global,multi-wr,per-io --mem all -s 256k --frags 3 --depth 4 -n 40 --verify --warmup 4
-	rows "$out_file" 27 'f("opts") ~ /mem=thp/ ? f("mem_huge_pct") > 0 : f("mem_huge_pct") == (f("opts") ~ /mem=hugetlb/ ? "100.0" : "0.0")'
+	loop 45 --op read,write,send --strategy global,multi-wr,per-io --mem all -s 256k --frags 3 --depth 4 -n 40 --verify --warmup 4
+	rows "$out_file" 45 'f("opts") ~ /mem=thp/ ? f("mem_huge_pct") > 0 : f("mem_huge_pct") == (f("opts") ~ /mem=hugetlb/ ? "100.0" : "0.0")'
 	free_pages 16
 }
 
