@@ -101,6 +101,20 @@ sanitized() {
 	logged 12 ': ended after (0 runs|1 run): .* is more than '
 }
 
+# Each has six runs, of which one meets it.
+# bats test_tags=threads
+@test "side by side: a registration that fails in mid-run, at either end, ends that run alone" {
+	local how
+	for how in '--strategy per-io' '--strategy global --peer-strategy per-io'; do
+		# shellcheck disable=SC2086 # words
+		FAKEHCA=real_clock=1,fail_reg_mr=1000,fail_reg_mr_with=12 both '3 2 1' '' --mode rpc --op read,write,send \
+			--frags 3 -s 4k -n 100 -e $how
+		[[ $status == 0 ]]
+		all_rows 18 'f("status") == "ok" ? f("iterations") == 100 : f("reason") ~ /ibv_reg_mr of .* on fake0: Cannot allocate memory/'
+		[[ $(grep -c ',failed,' "$dir/all.csv") == 1 ]] || fail "not one of them"
+	done
+}
+
 # A run takes 1 MiB of the server's: two find room, and who comes third is refused. The last session's is
 # back when that is over, a moment after its client has gone: hence rounds.
 # bats test_tags=threads

@@ -94,15 +94,21 @@ mid_second() {
 	rows "$out_file" 1 'f("status") == "failed" && f("reason") ~ /ibv_poll_cq/'
 }
 
-# At the first fragment of an I/O, and behind one or two that are then to be undone.
+# At the first fragment of an I/O, and behind one or two that are then to be undone; at the client, and at the
+# server of an rpc.
 @test "a registration fails in mid-run | one line that says how many there are, and a failed row; that I/O is undone, and nothing stays registered | serves the next run" {
 	local how nth more
-	for how in '--frags 1' '--frags 3' '--frags 3 --bidir'; do
+	for how in '--op write --strategy per-io' '--op write --strategy per-io --frags 3 --bidir' \
+		'--op read --strategy per-io --frags 3' '--mode rpc --op read --strategy per-io --frags 3 --revoke async' \
+		'--mode rpc --op write --strategy per-io --frags 3' '--mode rpc --op send --strategy per-io --frags 3' \
+		'--mode rpc --op read --peer-strategy per-io --frags 3' \
+		'--mode rpc --op write --peer-strategy per-io --frags 3 --reply imm'; do
 		# shellcheck disable=SC2086 # words
-		nth=$(mid_second reg_mr --op write --strategy per-io $how)
+		nth=$(mid_second reg_mr $how)
 		for more in 0 1 2; do
 			# shellcheck disable=SC2086
-			FAKEHCA=fail_reg_mr=$((nth + more)),fail_reg_mr_with=12 sweep --op write --strategy per-io $how
+			FAKEHCA=fail_reg_mr=$((nth + more)),fail_reg_mr_with=12 sweep $how
+			[[ $how != *peer* || $err == *': the server side: ibv_reg_mr'* ]] || fail "not the server's"
 			second_failed 'ibv_reg_mr of .* on fake0: Cannot allocate memory \([0-9]+ of [0-9]+ regions'
 			[[ $(counted reg_mr) == "$(counted dereg_mr)" ]] || fail "$(<"$FAKEHCA_STATS")"
 			(($(counted reg_mr) > nth))

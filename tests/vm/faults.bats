@@ -240,6 +240,41 @@ failed_after_event() {
 	[[ ! -e /sys/class/infiniband/$DEVICE ]]
 }
 
+# ---- memory ----
+
+# unlocked: $RXFER_BENCH, without the right that lifts the limit of locked memory, and root has.
+unlocked() {
+	printf '#!/bin/sh\nexec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "%s" "$@"\n' "$RXFER_BENCH" \
+		>"$BATS_TEST_TMPDIR/unlocked"
+	chmod +x "$BATS_TEST_TMPDIR/unlocked"
+	RXFER_BENCH=$BATS_TEST_TMPDIR/unlocked
+}
+
+# limit_in_run PID: from now on nothing more can be registered there, and what is goes on.
+limit_in_run() {
+	prlimit --pid "$1" --memlock=4096
+	client_ends 20
+	failed 'registering .* exceeds the locked-memory limit of 4.0 KiB: raise it .ulimit -l unlimited'
+	wait_until 10 holds_nothing || fail "the server holds: $(resources)"
+}
+
+@test "the limit of locked memory is reached in mid-run | one line with the limit and what to do, and a failed row; that I/O is undone | serves on, also where it is the server's limit" {
+	local how bench=$RXFER_BENCH
+	serve
+	unlocked
+	for how in '--mode rpc --op read' '--mode rpc --op write' '--op write'; do
+		# shellcheck disable=SC2086 # words
+		long_client $how --strategy per-io --frags 3
+		limit_in_run "$(bench_of "$client")"
+	done
+	RXFER_BENCH=$bench serves_on
+	serve
+	RXFER_BENCH=$bench long_client --mode rpc --op write --peer-strategy per-io --frags 3
+	limit_in_run "$server"
+	prlimit --pid "$server" --memlock=unlimited
+	RXFER_BENCH=$bench serves_on
+}
+
 # ---- strangers ----
 
 @test "a web browser, noise or nonsense at the server's port | - | turns each away with a line, and serves on" {
