@@ -97,6 +97,8 @@ draw_rpc() {
 draw_run() {
 	[[ ${args[*]} == *rpc* ]] || flag 70 --bidir
 	flag 60 --verify
+	add --mem anon anon memfd file
+	add --prefault yes no
 	add --post chain single
 	add --timing off io phases
 	add --warmup 0 1 16 40

@@ -241,6 +241,25 @@ static void good_requests(void **state)
 	}
 }
 
+/* What it may yet have to touch is still to be had, as the kernel sees it: so it stays promised. */
+static void memory_that_nobody_has_touched(void **state)
+{
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (uint64_t prefault = PREFAULT_NO; prefault <= PREFAULT_YES; prefault++) {
+		agree_on(&r, READ);
+		r.s.cfg.prefault = prefault;
+		connect_to_server(&r);
+		post_bytes(&r, 0, good_request(&r, 0, 1));
+		reply_is_good(&r, 1, SIZE);
+		assert_true(r.budget.used > 0);
+		assert_true(r.budget.promised == (prefault == PREFAULT_YES ? 0 : r.budget.used));
+		end_session(&r);
+	}
+}
+
 static void malformed_requests(void **state)
 {
 	static const enum cfg_op ops[] = {OP_READ, OP_WRITE, OP_SEND};
@@ -285,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_requests),
+		cmocka_unit_test(memory_that_nobody_has_touched),
 		cmocka_unit_test(malformed_requests),
 		cmocka_unit_test(malformed_behind_good_ones),
 	};
