@@ -202,6 +202,8 @@ static int one_cell(struct fence *f, const struct fence_cell *cell)
 
 static enum fence_kind kind_of(const char *strategy)
 {
+	if (rxfer_strategy_copies(strategy))
+		return FENCE_BUFFER;
 	if (!rxfer_strategy_revokes(strategy, RXFER_REVOKE_NONE))
 		return FENCE_WHOLE;
 	return rxfer_strategy_by_wr(strategy) ? FENCE_WINDOW : FENCE_REGION;

@@ -12,6 +12,7 @@ enum fence_kind {
 	FENCE_WHOLE,  /* all declared memory, for good */
 	FENCE_REGION, /* a region of the I/O's own, made and given back by calls */
 	FENCE_WINDOW, /* a window, granted and revoked by work requests */
+	FENCE_BUFFER, /* the buffers that I/Os are copied to and from, for good */
 };
 
 enum fence_attempt {
@@ -21,6 +22,7 @@ enum fence_attempt {
 	FENCE_WRITE_READ_ONLY,
 	FENCE_PARENT,
 	FENCE_OTHER_QP,
+	FENCE_MEMORY, /* of the I/O, where the key is a buffer's */
 	FENCE_ATTEMPTS,
 };
 
@@ -95,7 +97,8 @@ int fence_write(struct report *r, const struct fence_rows *rows, const struct re
 /**
  * struct fence_client - a session with the server, and what cells are tried with.
  * @dead:   the session is over
- * @arena:  the I/O's memory with a page before and behind it; @image: what must be in it
+ * @arena:  the I/O's memory with a page before and behind it; @image: what must be in it, and then
+ * in the I/O's buffer, where there is one
  * @below:  the key of the region that it is in; 0: none
  * @number: of the next cell, so that no two have the same bytes
  */

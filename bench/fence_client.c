@@ -60,7 +60,7 @@ int fence_memory(struct fence_client *f, bool write, uint64_t bytes)
 		return rc;
 	f->bytes = bytes;
 	f->below = rxfer_mem_below(f->arena.mem);
-	f->image = malloc(len);
+	f->image = malloc(len + bytes);
 	return f->image ? 0 : rxfer_fail(ENOMEM, "out of memory for %s", rxfer_size(len).s);
 }
 
@@ -97,7 +97,13 @@ static int attr_of(const struct held *h, unsigned int i, struct rxfer_conn_attr 
 		.one_message = true,
 		.rq_depth = 2,
 		.revoke = h->cell->revoke,
-		.shape = {.op = RXFER_SEND, .bytes = FENCE_MESSAGE, .frags = 1, .exposed = 1},
+		.shape = {.op = RXFER_SEND,
+			  .bytes = FENCE_MESSAGE,
+			  .frags = 1,
+			  .exposed = 1,
+			  .fixed = 1,
+			  .exposed_bytes = h->f->bytes,
+			  .rights = h->cell->write ? RXFER_EXPOSE_WRITE : RXFER_EXPOSE_READ},
 		.index = (uint16_t)i,
 	};
 	memcpy(attr->token, h->f->token, sizeof(attr->token));
@@ -244,6 +250,22 @@ static int get_revoked(struct held *h)
 	}
 }
 
+/*
+ * Where the I/O is copied to a buffer, that is what the peer is told of. What the I/O's memory has
+ * must be in there; where the peer is to write it, it is put there for him, so that it is no other
+ * once that is copied out.
+ */
+static void note_buffer(struct held *h)
+{
+	const struct fence_client *f = h->f;
+
+	if (h->cell->kind != FENCE_BUFFER)
+		return;
+	memcpy(f->image + f->arena.len, f->image + PAGE, f->bytes);
+	if (h->cell->write)
+		memcpy((void *)(uintptr_t)h->told.addr, f->image + PAGE, f->bytes);
+}
+
 static int reach_stage(struct held *h)
 {
 	enum fence_stage stage = h->cell->stage;
@@ -257,6 +279,7 @@ static int reach_stage(struct held *h)
 	if (rc)
 		return rc;
 	h->told = rxfer_exposure_segs(h->exposure, &n)[0];
+	note_buffer(h);
 	if (stage != FENCE_DURING)
 		rc = get_reply(h);
 	return !rc && dead ? get_revoked(h) : rc;
@@ -267,22 +290,22 @@ static int reach_stage(struct held *h)
 static struct fence_try attempt_of(const struct held *h)
 {
 	const struct fence_cell *c = h->cell;
-	const struct rxfer_frag memory = fragment(h->f);
-	uint64_t begin = (uintptr_t)memory.addr;
+	uint64_t memory = (uintptr_t)fragment(h->f).addr;
+	uint64_t begin = c->attempt == FENCE_MEMORY ? memory : h->told.addr;
 	struct fence_try t = {.write = c->write,
 			      .addr = begin,
-			      .len = memory.len,
+			      .len = h->told.len,
 			      .key = h->told.key,
 			      .seed = h->f->number};
 
 	if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER) {
-		t.addr = c->attempt == FENCE_BEFORE ? begin - 1 : begin + memory.len;
+		t.addr = c->attempt == FENCE_BEFORE ? begin - 1 : begin + t.len;
 		t.len = 1;
 	}
 	t.write |= c->attempt == FENCE_WRITE_READ_ONLY;
 	t.key = c->attempt == FENCE_PARENT ? h->f->below : t.key;
 	t.conn = c->attempt == FENCE_OTHER_QP;
-	t.position = t.addr - (uintptr_t)h->f->arena.base;
+	t.position = PAGE + t.addr - begin;
 	return t;
 }
 
@@ -310,23 +333,42 @@ static int failed(struct fence_row *row, const char *words)
 	return 0;
 }
 
-/* Is the client's memory as it must be now? */
-static int check_memory(const struct fence_client *f, const struct fence_try *t,
-			struct fence_row *row)
+/* Where the image has what must be at @addr. */
+static char *image_of(const struct held *h, uint64_t addr)
 {
-	const char *is = f->arena.base, *must = f->image;
+	const struct fence_client *f = h->f;
+
+	if (h->cell->kind == FENCE_BUFFER && addr - h->told.addr < f->bytes)
+		return f->image + f->arena.len + (addr - h->told.addr);
+	return f->image + (addr - (uintptr_t)f->arena.base);
+}
+
+/* Is so much of the client's memory as it must be now? */
+static int check_piece(const struct held *h, const char *is, size_t len, const struct fence_try *t,
+		       struct fence_row *row)
+{
+	const char *must = image_of(h, (uintptr_t)is);
 	size_t i = 0;
 	char words[160];
 
-	while (i < f->arena.len && is[i] == must[i])
+	while (i < len && is[i] == must[i])
 		i++;
-	if (i == f->arena.len)
+	if (i == len)
 		return 0;
 	snprintf(words, sizeof(words),
 		 "told to be %s, but byte %lld from where it was to %s is not as it must be",
 		 fence_outcome_name(row->observed),
 		 (long long)((intptr_t)(is + i) - (intptr_t)t->addr), t->write ? "write" : "read");
 	return failed(row, words);
+}
+
+static int check_memory(const struct held *h, const struct fence_try *t, struct fence_row *row)
+{
+	const struct fence_client *f = h->f;
+
+	if (h->cell->kind == FENCE_BUFFER)
+		check_piece(h, (char *)(uintptr_t)h->told.addr, f->bytes, t, row);
+	return check_piece(h, f->arena.base, f->arena.len, t, row);
 }
 
 /* Over iWARP the end of our connection says as much as anything does. */
@@ -362,7 +404,7 @@ static int check_open(struct held *h, const struct fence_try *t, const struct fe
 		return rc;
 	if (rc)
 		return failed(row, rxfer_error());
-	pattern_fill(h->f->image + t->position, t->len, t->position, t->seed);
+	pattern_fill(image_of(h, t->addr), t->len, t->position, t->seed);
 	return 0;
 }
 
@@ -378,7 +420,7 @@ static int judge(struct held *h, const struct fence_try *t, const struct fence_t
 	else if (tried->outcome == FENCE_OPEN)
 		rc = check_open(h, t, tried, row);
 	note_ended(h->f, &h->end[t->conn], row);
-	return rc ? rc : check_memory(h->f, t, row);
+	return rc ? rc : check_memory(h, t, row);
 }
 
 static void close_all(struct held *h)

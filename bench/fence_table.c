@@ -7,6 +7,7 @@ static const char *const attempts[] = {
 	[FENCE_USE] = "use",	   [FENCE_BEFORE] = "before",
 	[FENCE_AFTER] = "after",   [FENCE_WRITE_READ_ONLY] = "write-read-only",
 	[FENCE_PARENT] = "parent", [FENCE_OTHER_QP] = "other-qp",
+	[FENCE_MEMORY] = "memory",
 };
 
 static const char *const stages[] = {
@@ -29,8 +30,9 @@ const char *fence_stage_name(enum fence_stage stage)
 #define WHOLE  (1u << FENCE_WHOLE)
 #define REGION (1u << FENCE_REGION)
 #define WINDOW (1u << FENCE_WINDOW)
+#define BUFFER (1u << FENCE_BUFFER)
 #define OWN    (REGION | WINDOW) /* a key of the I/O's own */
-#define EVERY  (WHOLE | OWN)
+#define EVERY  (WHOLE | OWN | BUFFER)
 
 #define NONE   (1u << RXFER_REVOKE_NONE)
 #define SYNC   (1u << RXFER_REVOKE_SYNC)
@@ -54,8 +56,8 @@ static const struct {
 	/* Without that there would be no I/O. */
 	{FENCE_USE, EVERY, ANY, FENCE_DURING, FENCE_OPEN},
 	/* The key is not the I/O's, so its end changes nothing. That is the finding. */
-	{FENCE_USE, WHOLE, NONE, FENCE_REPLIED, FENCE_OPEN},
-	{FENCE_USE, WHOLE, NONE, FENCE_COMPLETE, FENCE_OPEN},
+	{FENCE_USE, WHOLE | BUFFER, NONE, FENCE_REPLIED, FENCE_OPEN},
+	{FENCE_USE, WHOLE | BUFFER, NONE, FENCE_COMPLETE, FENCE_OPEN},
 	/* A reply is for the client; its device has not been told. */
 	{FENCE_USE, OWN, SYNC | ASYNC | LAZY, FENCE_REPLIED, FENCE_OPEN},
 	/* The reply itself revoked it. */
@@ -76,6 +78,10 @@ static const struct {
 	/* It holds the I/O's bytes; bounds are checked to the byte. */
 	{FENCE_BEFORE, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
 	{FENCE_AFTER, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
+	/* (Beside a buffer there is another one, or nothing: that is the strategy's business.) */
+
+	/* The I/O's bytes are in the buffer; the key is for that. */
+	{FENCE_MEMORY, BUFFER, ANY, FENCE_DURING, FENCE_CLOSED},
 
 	/* The memory was declared, or the key granted, for reading alone. */
 	{FENCE_WRITE_READ_ONLY, EVERY, ANY, FENCE_DURING, FENCE_CLOSED},
@@ -84,7 +90,7 @@ static const struct {
 	{FENCE_PARENT, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 
 	/* A region is good on all queue pairs of its protection domain. */
-	{FENCE_OTHER_QP, WHOLE | REGION, ANY, FENCE_DURING, FENCE_OPEN},
+	{FENCE_OTHER_QP, WHOLE | REGION | BUFFER, ANY, FENCE_DURING, FENCE_OPEN},
 	/* A window of type 2 is bound to one queue pair. */
 	{FENCE_OTHER_QP, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 };
@@ -137,9 +143,10 @@ struct fence_found fence_find(const struct fence_rows *rows, const char *strateg
 
 		if (row->skipped || row->observed != FENCE_OPEN || strcmp(c->strategy, strategy))
 			continue;
-		found.always |= c->kind == FENCE_WHOLE && c->attempt == FENCE_USE &&
-				c->stage == FENCE_COMPLETE;
-		if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER)
+		found.always |= (c->kind == FENCE_WHOLE || c->kind == FENCE_BUFFER) &&
+				c->attempt == FENCE_USE && c->stage == FENCE_COMPLETE;
+		if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER ||
+		    c->attempt == FENCE_MEMORY)
 			*(c->kind == FENCE_WHOLE ? &found.all : &found.beyond) = true;
 	}
 	return found;

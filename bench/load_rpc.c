@@ -27,7 +27,8 @@ static void plan_inline(const struct cfg *cfg, struct rpc_plan *p)
 static void plan_moves(const struct cfg *cfg, struct rpc_plan *p)
 {
 	p->moves = true;
-	p->limits.segs = p->frags;
+	p->limits.segs = rxfer_strategy_copies(cfg->strategy) ? 1 : p->frags;
+	p->wrs = rxfer_strategy_copies(cfg->peer_strategy) ? p->limits.segs : p->frags;
 	p->imm = cfg->reply == REPLY_IMM;
 	p->invalidates = cfg->revoke == RXFER_REVOKE_REMOTE;
 	p->limits.flags = (p->imm ? RPC_REPLY_IMM : 0) | (p->invalidates ? RPC_INVALIDATE : 0);
@@ -53,7 +54,7 @@ void rpc_plan_make(const struct cfg *cfg, struct rpc_plan *p)
 		plan_inline(cfg, p);
 	else
 		plan_moves(cfg, p);
-	p->runs = cfg->frag_gap ? p->frags : 1;
+	p->runs = cfg->frag_gap && !rxfer_strategy_copies(cfg->strategy) ? p->frags : 1;
 	p->request = rpc_request_bytes(p->limits.segs, p->carries ? (uint32_t)cfg->size : 0);
 	p->reply = rpc_reply_bytes(p->brings ? (uint32_t)cfg->size : 0);
 	p->request_room = room(p->request);
@@ -110,7 +111,10 @@ static int client_attr(const struct cfg *cfg, const struct rpc_plan *p,
 	attr->shape = (struct rxfer_shape){.op = RXFER_SEND,
 					   .bytes = p->request,
 					   .frags = 1 + (p->carries ? p->frags : 0),
-					   .exposed = p->moves ? p->runs : 0};
+					   .exposed = p->moves ? p->runs : 0,
+					   .fixed = 1,
+					   .exposed_bytes = p->moves ? cfg->size : 0,
+					   .rights = rpc_rights(p)};
 	attr->ios = attr->revoke == RXFER_REVOKE_NONE ? 0 : 2 * attr->slots;
 	attr->one_message = true;
 	attr->sq_depth = (uint32_t)cfg->sq_depth;
@@ -127,10 +131,10 @@ static int server_attr(const struct cfg *cfg, const struct rpc_plan *p,
 										  : RXFER_WRITE,
 						   .bytes = cfg->size,
 						   .frags = p->frags,
-						   .segments = p->frags,
+						   .segments = p->limits.segs,
 						   .aligned = true};
 	else
-		attr->shape = (struct rxfer_shape){RXFER_SEND, p->reply, 1, .segments = 0};
+		attr->shape = (struct rxfer_shape){RXFER_SEND, p->reply, 1, .fixed = 1};
 	attr->ios = 2 * p->places + 4;
 	attr->reply = p->moves && !p->imm;
 	attr->rounds = p->moves;
@@ -176,4 +180,5 @@ void rpc_server_need(const struct cfg *cfg, const struct layout *layout, struct 
 	if (p.moves || p.brings)
 		need_add(n, cfg->mem, places * layout->slot);
 	need_add(n, MEM_ANON, cfg->qps * rxfer_conn_bytes(&attr) + places * place_bytes(&p));
+	need_add(n, MEM_ANON, cfg->qps * rxfer_strategy_memory(cfg->peer_strategy, &attr));
 }

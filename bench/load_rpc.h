@@ -16,7 +16,8 @@
  * @carries: they are in the request; @brings: they are in the reply
  * @imm:     the reply is the immediate data of the last WRITE
  * @invalidates: the reply revokes the key of the request's first segment
- * @frags:   of an I/O, 1 or more; @runs: contiguous pieces of the client's memory that they are
+ * @frags:   of an I/O, 1 or more; @runs: pieces of memory that the client opens for them
+ * @wrs:     that move its data, at most
  * @request, @reply: bytes of the largest one
  * @request_room, @reply_room: of a buffer for it
  * @places:  I/Os that the server can have at once, those whose reply is not proven included
@@ -24,7 +25,7 @@
 struct rpc_plan {
 	struct rpc_limits limits;
 	bool moves, carries, brings, imm, invalidates;
-	uint32_t frags, runs;
+	uint32_t frags, runs, wrs;
 	uint32_t request, reply;
 	size_t request_room, reply_room;
 	uint32_t places;

@@ -217,7 +217,7 @@ static int too_many(const struct rpc_server *s, const struct place *p, uint32_t 
 	return rxfer_fail(
 		EBADMSG,
 		"the segments of request %u lie so that its data take %u WRs (agreed were %u)",
-		p->id, wrs, s->plan.frags);
+		p->id, wrs, s->plan.wrs);
 }
 
 /* How many WRs its data take. All of it in one segment, as mostly, is no walk. */

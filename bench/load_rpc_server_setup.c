@@ -74,9 +74,9 @@ static int init_tickets(const struct rpc_server *s, struct lane *lane)
 	int rc;
 
 	rxfer_conn_info(lane->conn, &info);
-	lane->sge_max = info.sge_per_wr;
+	lane->sge_max = info.frags_per_wr;
 	rc = rxfer_tickets_init(&lane->tickets, rxfer_conn_sq(lane->conn),
-				s->plan.moves ? s->plan.frags - s->plan.imm : 0);
+				s->plan.moves ? s->plan.wrs - s->plan.imm : 0);
 	if (!rc && lane->tickets.need != info.need)
 		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
 				  info.need, lane->tickets.need);

@@ -57,13 +57,20 @@ static uint64_t check_bytes(const struct cfg *cfg, const struct layout *layout)
 /*
  * With that of the engine: it gathers SENDs of more fragments than the device's SGEs in a buffer
  * for each slot. Which device that is is not asked, so it may be too much, and is never too little.
+ * And with the strategy's.
  */
 void direct_need(const struct cfg *cfg, const struct layout *layout, struct need *n)
 {
+	const struct rxfer_conn_attr attr = {
+		.slots = (uint32_t)cfg->depth,
+		.shape = {.bytes = cfg->size, .frags = (uint32_t)cfg->frags}};
+	uint64_t strategy = rxfer_strategy_memory(cfg->strategy, &attr);
+
 	need_add(n, cfg->mem, work_bytes(cfg, layout));
 	need_add(n, MEM_ANON, check_bytes(cfg, layout));
-	if (cfg->op == OP_SEND && cfg->frags > 1 && layout->messages == 1)
+	if (cfg->op == OP_SEND && cfg->frags > 1 && layout->messages == 1 && !strategy)
 		need_add(n, MEM_ANON, cfg->qps * cfg->depth * cfg->size);
+	need_add(n, MEM_ANON, cfg->qps * strategy);
 }
 
 static int make_areas(struct direct *d)

@@ -69,6 +69,7 @@ struct rxfer_io {
 	struct ibv_sge *sge;	  /* room for the worst cut */
 	struct rxfer_sig_wr *sig; /* for each WR */
 	bool aside;
+	bool moved;	/* the transfer is proven done */
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
 	struct rxfer_seg *range;   /* local pieces with keys: map fills them, behind */
@@ -154,6 +155,7 @@ struct rxfer_conn {
 	bool established;
 	const char *ended; /* rdma_cm's word for how its connection ended; NULL: it has not said */
 	uint32_t sge_max;  /* per WR: device, opcode, strategy */
+	uint32_t ranges;   /* of an I/O at most, where the strategy copies; else no limit */
 	uint32_t nio;
 	struct rxfer_io *io;
 	/* I/Os whose WRs RXFER_MORE holds back: one chain of the WRs of @nheld I/Os of the ring. */

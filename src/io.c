@@ -67,7 +67,7 @@ static int make_staging(struct rxfer_conn *conn)
 	size_t each = (s->bytes + 4095) & ~(size_t)4095;
 	int rc;
 
-	if (s->op != RXFER_SEND || s->frags <= conn->sge_max)
+	if (s->op != RXFER_SEND || s->frags <= conn->sge_max || conn->reg->copies)
 		return 0;
 	if (conn->reg->sge_per_wr && !conn->attr.one_message)
 		return 0;

@@ -152,8 +152,10 @@ static inline bool oldest_is_done(const struct rxfer_conn *conn)
 /* What it had mapped, or had revoked. */
 static inline int settle(struct rxfer_conn *conn, struct rxfer_io *io)
 {
-	int rc = rxfer_io_unmap(conn, io);
+	int rc;
 
+	io->moved = true;
+	rc = rxfer_io_unmap(conn, io);
 	if (!rc && io->proves)
 		rc = rxfer_keys_dead(io);
 	if (io->front)

@@ -23,12 +23,20 @@ static uint32_t device_sges(const struct rxfer_conn *conn)
 	return info->max_sge;
 }
 
+/* Local pieces of one I/O. */
+static uint32_t local_pieces(const struct rxfer_conn *conn)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+
+	return conn->reg->copies && s->fixed < s->frags ? s->fixed + 1 : s->frags;
+}
+
 /* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
 static void size_io(struct rxfer_conn *conn)
 {
 	const struct rxfer_shape *s = &conn->attr.shape;
 	uint32_t device = device_sges(conn);
-	uint32_t pieces = s->frags + (s->segments ? s->segments - 1 : 0);
+	uint32_t local = local_pieces(conn), pieces = local + (s->segments ? s->segments - 1 : 0);
 	struct rxfer_need extra = conn->reg->need(s, conn->attr.revoke);
 	bool cuts = conn->reg->sge_per_wr && !conn->attr.one_message;
 	uint32_t data;
@@ -43,12 +51,14 @@ static void size_io(struct rxfer_conn *conn)
 	if (s->op == RXFER_SEND && !cuts)
 		data = 1; /* one message; more pieces than SGEs are linearised */
 	else if (s->aligned)
-		data = s->frags; /* the most that they become is a WR each */
+		data = conn->reg->copies ? s->segments : s->frags; /* at most a WR each */
 	else
-		data = rxfer_cut_worst(s->frags, s->op == RXFER_SEND ? 0 : s->segments,
-				       conn->sge_max);
+		data = rxfer_cut_worst(local, s->op == RXFER_SEND ? 0 : s->segments, conn->sge_max);
 	conn->need = data + extra.at_submit + extra.later + conn->attr.reply;
 	conn->later = extra.later;
+	conn->ranges = !conn->reg->copies			      ? UINT32_MAX
+		       : s->op == RXFER_SEND && local > conn->sge_max ? conn->sge_max
+								      : local;
 }
 
 /* Of the options that size its queues: at a server they may be its client's --peer-sq-depth. */
@@ -215,6 +225,7 @@ static int size_queues(struct rxfer_conn *conn)
 
 	conn->info.sq_wanted = wanted;
 	conn->info.sge_per_wr = conn->sge_max;
+	conn->info.frags_per_wr = conn->reg->copies ? conn->attr.shape.frags : conn->sge_max;
 	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
 		return rxfer_fail(
 			EMSGSIZE,

@@ -90,6 +90,20 @@ bool rxfer_strategy_by_wr(const char *strategy)
 	return reg && reg->by_wr;
 }
 
+bool rxfer_strategy_copies(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->copies;
+}
+
+uint64_t rxfer_strategy_memory(const char *strategy, const struct rxfer_conn_attr *attr)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->memory ? reg->memory(attr) : 0;
+}
+
 uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
@@ -159,6 +173,19 @@ void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem)
 {
 	(void)dev;
 	rxfer_mem_unregister(mem);
+}
+
+int rxfer_reg_mem_nothing(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	(void)dev;
+	(void)mem;
+	return 0;
+}
+
+void rxfer_reg_mem_del_nothing(struct rxfer_dev *dev, struct rxfer_mem *mem)
+{
+	(void)dev;
+	(void)mem;
 }
 
 int rxfer_reg_open_nothing(struct rxfer_conn *conn)

@@ -25,14 +25,18 @@ struct rxfer_need {
  * @sge_per_wr: fragments of one WR; 0: as many as the device takes
  * @keys_only:  memory is registered whole by mem_add; map only looks up its keys, and unmap does
  * nothing. Then the engine may keep what map answered while no memory goes, and leave out unmap.
+ * @copies:     map copies what an I/O sends into memory of the strategy's own, and what a READ
+ * brings is copied out by unmap: whatever its fragments are, it is one range. Likewise an exposure,
+ * which is one segment.
  * @supported:  0, or -EOPNOTSUPP with rxfer_fail() wording the reason
  * @mem_add:    memory was declared with RXFER_LOCAL or RXFER_EXPOSE_*; @mem_del: it goes
+ * @memory:     NULL; or bytes that open allocates for such a connection's I/Os, which are pinned
  * @open:       make pools, outside the timed path; @close: undo; all I/Os were unmapped before
  * @need:       see above
  * @map:        hot. Make an I/O's local fragments usable: fill io->range[0..io->nrange) and return
  * 0, or -errno with nothing left mapped.
- * @unmap:      hot. The transfer is proven done; undo map. Also called for I/Os that a broken
- * connection leaves behind. Returns 0 or -errno.
+ * @unmap:      hot. The transfer is proven done (io->moved); undo map. Also called for I/Os that
+ * were not posted, or that a broken connection leaves behind: then it is not. Returns 0 or -errno.
  * @revokes:    how it can take a key from the peer again: RXFER_REVOKES() of enum rxfer_revoke, of
  * one mode at least
  * @no_revoke:  for each other mode but AUTO, why not, to be read behind its name
@@ -62,9 +66,11 @@ struct rxfer_reg_ops {
 	const char *engine;
 	uint32_t sge_per_wr;
 	bool keys_only;
+	bool copies;
 	int (*supported)(const struct rxfer_dev *dev);
 	int (*mem_add)(struct rxfer_dev *dev, struct rxfer_mem *mem);
 	void (*mem_del)(struct rxfer_dev *dev, struct rxfer_mem *mem);
+	uint64_t (*memory)(const struct rxfer_conn_attr *attr);
 	int (*open)(struct rxfer_conn *conn);
 	void (*close)(struct rxfer_conn *conn);
 	struct rxfer_need (*need)(const struct rxfer_shape *shape, enum rxfer_revoke revoke);
@@ -123,6 +129,8 @@ const struct rxfer_reg_ops *rxfer_reg_find(const char *name);
 int rxfer_reg_always(const struct rxfer_dev *dev);
 int rxfer_reg_mem_whole(struct rxfer_dev *dev, struct rxfer_mem *mem);
 void rxfer_reg_mem_drop(struct rxfer_dev *dev, struct rxfer_mem *mem);
+int rxfer_reg_mem_nothing(struct rxfer_dev *dev, struct rxfer_mem *mem);
+void rxfer_reg_mem_del_nothing(struct rxfer_dev *dev, struct rxfer_mem *mem);
 int rxfer_reg_open_nothing(struct rxfer_conn *conn);
 void rxfer_reg_close_nothing(struct rxfer_conn *conn);
 struct rxfer_need rxfer_reg_need_nothing(const struct rxfer_shape *shape, enum rxfer_revoke revoke);

@@ -21,19 +21,6 @@ struct per_io {
 	struct region region[];
 };
 
-static int per_io_mem_add(struct rxfer_dev *dev, struct rxfer_mem *mem)
-{
-	(void)dev;
-	(void)mem;
-	return 0;
-}
-
-static void per_io_mem_del(struct rxfer_dev *dev, struct rxfer_mem *mem)
-{
-	(void)dev;
-	(void)mem;
-}
-
 static int per_io_open(struct rxfer_conn *conn)
 {
 	uint32_t stride = conn->attr.shape.frags;
@@ -194,8 +181,8 @@ const struct rxfer_reg_ops rxfer_reg_per_io = {
 	.summary = "ibv_reg_mr before and ibv_dereg_mr after each I/O",
 	.engine = "",
 	.supported = rxfer_reg_always,
-	.mem_add = per_io_mem_add,
-	.mem_del = per_io_mem_del,
+	.mem_add = rxfer_reg_mem_nothing,
+	.mem_del = rxfer_reg_mem_del_nothing,
 	.open = per_io_open,
 	.close = per_io_close,
 	.need = rxfer_reg_need_nothing,

@@ -202,6 +202,10 @@ int rxfer_strategy_maps(const char *strategy);
  * good on their connection alone? Else on all connections of this end. */
 bool rxfer_strategy_by_wr(const char *strategy);
 
+/** rxfer_strategy_copies() - are I/Os copied to and from memory of the strategy's own? Then an I/O,
+ * whatever its fragments are, is one piece of that, also to the peer. */
+bool rxfer_strategy_copies(const char *strategy);
+
 /** rxfer_strategy_keys_vary() - may the keys of an exposure be others in each I/O? */
 bool rxfer_strategy_keys_vary(const char *strategy);
 
@@ -273,6 +277,8 @@ int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
  * @segments: remote pieces
  * @aligned:  each of these ends where a local piece does
  * @exposed:  contiguous runs that the peer is let reach, besides
+ * @fixed:    of @frags, those that are in RXFER_FIXED memory in each I/O
+ * @exposed_bytes, @rights: of what the peer is let reach, the most of an I/O, and RXFER_EXPOSE_*
  */
 struct rxfer_shape {
 	enum rxfer_opcode op;
@@ -281,6 +287,9 @@ struct rxfer_shape {
 	uint32_t segments;
 	bool aligned;
 	uint32_t exposed;
+	uint32_t fixed;
+	uint64_t exposed_bytes;
+	unsigned int rights;
 };
 
 #define RXFER_TOKEN_BYTES 16
@@ -345,6 +354,7 @@ struct rxfer_conn_info {
 	uint32_t sqe_max;   /* what the device granted */
 	uint32_t sq_peak;   /* most SQEs posted at once */
 	uint32_t sge_per_wr;
+	uint32_t frags_per_wr;	/* likewise; all of an I/O, where the strategy copies */
 	uint32_t rd_atomic;	/* READs in flight, as the QP has them */
 	int sl;			/* service level, as the QP has it; -1: its driver does not say */
 	uint32_t key_reuse_min; /* fewest exposures from a key's use to its next; 0: none had one */
@@ -366,8 +376,9 @@ struct rxfer_counts {
 };
 
 /** rxfer_conn_bytes() - memory that such a connection takes for its I/Os, at most, in bytes;
- * without what the strategy or the provider has. */
+ * without what the strategy (rxfer_strategy_memory()) or the provider has. */
 uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr);
+uint64_t rxfer_strategy_memory(const char *strategy, const struct rxfer_conn_attr *attr);
 
 struct rxfer_listener;
 

@@ -451,6 +451,7 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	io->done.id = op->id;
 	io->done.op = op->op;
 	io->aside = op->flags & RXFER_ASIDE;
+	io->moved = false;
 	io->epoch = op->epoch ? op->epoch : &io->sig_epoch;
 	if (__builtin_expect(op->grants && conn->by_wr, 0))
 		rc = rxfer_keys_build(conn, io, op->grants);
@@ -462,6 +463,8 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 		n = 1;
 		fixed = 0;
 	}
+	if (__builtin_expect(fixed + (n > fixed) > conn->ranges, 0))
+		fixed = 0; /* the strategy gathers all */
 	rc = map(conn, io, local, n, fixed);
 	if (rc)
 		return rc;

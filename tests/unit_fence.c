@@ -12,6 +12,7 @@ static const enum rxfer_revoke of_kind[][5] = {
 	[FENCE_REGION] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_AUTO},
 	[FENCE_WINDOW] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_REMOTE,
 			  RXFER_REVOKE_LAZY, RXFER_REVOKE_AUTO},
+	[FENCE_BUFFER] = {RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO},
 };
 
 typedef void visit(const struct fence_cell *cell);
@@ -20,7 +21,7 @@ static void each_cell(visit *fn)
 {
 	struct fence_cell c = {.strategy = "one", .bytes = 64};
 
-	for (unsigned int kind = 0; kind <= FENCE_WINDOW; kind++)
+	for (unsigned int kind = 0; kind <= FENCE_BUFFER; kind++)
 		for (unsigned int m = 0; of_kind[kind][m] != RXFER_REVOKE_AUTO; m++)
 			for (unsigned int i = 0; i < 2 * FENCE_ATTEMPTS * FENCE_STAGES; i++) {
 				c.kind = kind;
@@ -65,7 +66,7 @@ static void a_use(const struct fence_cell *c)
 static void not_a_use(const struct fence_cell *c)
 {
 	bool open = c->kind == FENCE_WHOLE ||
-		    (c->attempt == FENCE_OTHER_QP && c->kind == FENCE_REGION);
+		    (c->attempt == FENCE_OTHER_QP && c->kind != FENCE_WINDOW);
 	bool there = c->stage == FENCE_DURING;
 	enum fence_outcome out;
 
@@ -79,6 +80,12 @@ static void not_a_use(const struct fence_cell *c)
 		there &= c->kind == FENCE_WINDOW;
 		open = false;
 	}
+	if (c->attempt == FENCE_MEMORY) {
+		there &= c->kind == FENCE_BUFFER;
+		open = false;
+	}
+	if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER)
+		there &= c->kind != FENCE_BUFFER;
 	assert_int_equal(fence_expected(c, &out), there);
 	if (there)
 		assert_int_equal(out, open ? FENCE_OPEN : FENCE_CLOSED);
@@ -160,6 +167,13 @@ static void what_is_said_below(void **state)
 	assert_true(nothing(found(c, FENCE_FAILED)));
 	c.kind = FENCE_WINDOW;
 	assert_true(found(c, FENCE_OPEN).beyond && !found(c, FENCE_OPEN).all);
+	c = (struct fence_cell){"one", FENCE_BUFFER, RXFER_REVOKE_NONE, false,
+				64,    FENCE_USE,    FENCE_COMPLETE};
+	assert_true(found(c, FENCE_OPEN).always && !found(c, FENCE_OPEN).beyond);
+	c.stage = FENCE_DURING;
+	c.attempt = FENCE_MEMORY;
+	assert_true(found(c, FENCE_OPEN).beyond && !found(c, FENCE_OPEN).all);
+	assert_true(nothing(found(c, FENCE_CLOSED)));
 	c.strategy = "another";
 	assert_true(nothing(found(c, FENCE_OPEN)));
 	c = (struct fence_cell){"one", FENCE_REGION, RXFER_REVOKE_ASYNC, false,

@@ -43,6 +43,11 @@ loop() {
 	ended 0 && rows "$out_file" "$rows" 'f("status") == "ok"'
 }
 
+# strategies: how many there are.
+strategies() {
+	"$RXFER_BENCH" loopback --help | tr -s '\n ' ' ' | sed -n 's/.* --strategy [^[]*\[\([^]]*\), all;.*/\1/p' | wc -w
+}
+
 fail() {
 	printf '%s\n' "$@" "--- status: ${status-}" "--- stdout: ${out-}" "--- stderr: ${err-}" >&2
 	return 1

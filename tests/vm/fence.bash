@@ -12,8 +12,8 @@ says() {
 	grep -qxF -- "$1" "$out_file" || fail "no line: $1"
 }
 
-# Awk, for each row. A key of the I/O's own is what all but global and multi-wr have.
-own='f("strategy") !~ /^(global|multi-wr)$/'
+# Awk, for each row. A key of the I/O's own is what all but global, multi-wr and bounce have.
+own='f("strategy") !~ /^(global|multi-wr|bounce)$/'
 closes_at='(f("revoke") == "sync" ? "complete" : f("revoke") == "remote" ? "replied,complete" : "revoked")'
 must_be_closed="f(\"attempt\") == \"use\" ? $own && index($closes_at, f(\"stage\")) : \
 	f(\"attempt\") ~ /^(before|after)\$/ ? $own : f(\"attempt\") == \"other-qp\" ? f(\"strategy\") == \"frwr\" : 1"
@@ -28,8 +28,8 @@ beyond_windows="f(\"verdict\") == (($beyond) ? \"differs\" : \"ok\") && \
 as_the_rules_say() {
 	rows "$out_file" "$CELLS" "$as_expected" || return 1
 	awk -F, 'NR > 1 { n[$5 " " $6]++ } END {
-		bad = n["use during"] != 16 || n["use replied"] != 16 || n["use complete"] != 16 || n["use revoked"] != 6 || \
-			n["before during"] != 16 || n["after during"] != 16 || n["other-qp during"] != 16 || \
-			n["write-read-only during"] != 8 || n["parent during"] != 8
+		bad = n["use during"] != 18 || n["use replied"] != 18 || n["use complete"] != 18 || n["use revoked"] != 6 || \
+			n["before during"] != 16 || n["after during"] != 16 || n["other-qp during"] != 18 || \
+			n["write-read-only during"] != 9 || n["parent during"] != 8 || n["memory during"] != 2
 		exit bad }' "$out_file" || fail "other cells"
 }
