@@ -192,7 +192,7 @@ static void print_summaries(void)
 
 	printf("\nstrategies:\n");
 	for (unsigned int i = 0; (name = rxfer_strategy_name(i)); i++)
-		printf("  %-10s %s\n", name, rxfer_strategy_summary(i));
+		printf("  %-12s %s\n", name, rxfer_strategy_summary(i));
 }
 
 int command_devices(const struct opts *o, const struct runtime *runtime)

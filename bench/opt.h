@@ -22,6 +22,7 @@ enum cfg_post { POST_CHAIN, POST_SINGLE };
 enum cfg_reply { REPLY_SEND, REPLY_IMM };
 enum cfg_defer { DEFER_SLOT, DEFER_RECV };
 enum cfg_timing { TIMING_OFF, TIMING_IO, TIMING_PHASES };
+enum cfg_odp_prefetch { ODP_PREFETCH_OFF, ODP_PREFETCH_IO };
 
 #define CFG_TEXT 256
 
@@ -68,6 +69,7 @@ struct cfg {
 	uint64_t defer;	     /* enum cfg_defer; rpc: what waits for the proof that a SEND is done */
 	uint64_t inline_threshold; /* rpc: I/Os of up to so many bytes are inside the messages */
 	uint64_t timing;	   /* enum cfg_timing */
+	uint64_t odp_prefetch;	   /* enum cfg_odp_prefetch; both ends, where they page on demand */
 	bool mw_renew;		   /* rpc: windows are made anew before a key comes back */
 	bool bidir;		   /* the server issues too */
 	uint64_t rd_atomic;	   /* READs in flight per QP; 0: as many as both devices can */

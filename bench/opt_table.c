@@ -36,6 +36,7 @@ static const char *const poll_names[] = {"busy", "yield", "event", NULL};
 static const char *const post_names[] = {"chain", "single", NULL};
 static const char *const reply_names[] = {"send", "imm", NULL};
 static const char *const defer_names[] = {"slot", "recv", NULL};
+static const char *const odp_prefetch_names[] = {"off", "io", NULL};
 static const char *const timing_names[] = {"off", "io", "phases", NULL};
 
 static const char *signal_name(unsigned int i)
@@ -246,6 +247,8 @@ const struct opt opt_table[] = {
 	  .arg = "FILE", .help = "the file that --mem file takes on this side: IT IS OVERWRITTEN (unset: a temporary one)" },
 	{ "prefault", 0, OPT_ENUM, AT(prefault), OPT_SWEEP | SHARED, RUNS, .def = "yes", .names = prefault_names,
 	  .arg = "WHAT", .help = "touch the memory of I/Os before the run (no: the first I/O on a page does)" },
+	{ "odp-prefetch", 0, OPT_ENUM, AT(odp_prefetch), OPT_SWEEP | SHARED, RUNS, .def = "off", .names = odp_prefetch_names,
+	  .arg = "WHAT", .help = "on-demand paging: nothing, or the pages of each I/O are asked for before it" },
 	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS | CMD_FENCE, .def = "auto", .list = rxfer_revoke_name,
 	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again (fence, unset: each way that a "
 				     "strategy has)" },

@@ -390,6 +390,7 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
 					 .rd_atomic = (uint32_t)cfg->rd_atomic,
 					 .sl = (uint8_t)cfg->sl,
+					 .prefetch = cfg->odp_prefetch == ODP_PREFETCH_IO,
 					 .index = (uint16_t)qp};
 	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
 	if (cfg->mode == MODE_RPC)
@@ -420,6 +421,21 @@ static bool maps(const struct cfg *cfg, struct roles roles)
 	return roles.receives ? plan.moves : plan.carries;
 }
 
+/* Does --odp-prefetch mean anything in this run, and can the end with this strategy do its part? */
+static int can_prefetch(const struct cfg *cfg, const char *strategy, struct rxfer_dev *dev)
+{
+	if (cfg->odp_prefetch == ODP_PREFETCH_OFF)
+		return 0;
+	if (rxfer_strategy_on_demand(strategy))
+		return rxfer_dev_prefetch(dev);
+	if (rxfer_strategy_on_demand(cfg->strategy) ||
+	    (cfg->mode == MODE_RPC && rxfer_strategy_on_demand(cfg->peer_strategy)))
+		return 0;
+	return rxfer_fail(EOPNOTSUPP,
+			  "--odp-prefetch io is for memory paged on demand, and %s pins it",
+			  cfg->strategy);
+}
+
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
 {
 	enum rxfer_opcode op = run_opcode(cfg);
@@ -428,7 +444,8 @@ int run_device(const struct cfg *cfg, const char *name, struct roles roles, stru
 
 	if (!rc)
 		rc = rxfer_dev_open(name, strategy, out);
-
+	if (!rc)
+		rc = can_prefetch(cfg, strategy, *out);
 	if (cfg->mode == MODE_RPC && cfg->reply == REPLY_IMM)
 		op = RXFER_WRITE_IMM;
 	return rc ? rc : rxfer_dev_can(*out, op);

@@ -476,6 +476,11 @@ int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op)
 	return 0;
 }
 
+int rxfer_dev_prefetch(struct rxfer_dev *dev)
+{
+	return dev->reg->prefetch(dev);
+}
+
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev)
 {
 	return &dev->counts;

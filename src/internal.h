@@ -20,6 +20,7 @@ struct rxfer_mem {
 	unsigned int rights;
 	uint32_t lkey;	   /* mr's */
 	struct ibv_mr *mr; /* over all of it; NULL where a strategy registers piece by piece */
+	bool on_demand;	   /* mr pins nothing */
 	struct rxfer_grant grant; /* mr's, where the peer may use it */
 	struct rxfer_mem *next;
 };
@@ -125,6 +126,7 @@ struct rxfer_conn {
 	const struct rxfer_reg_by_wr
 		*by_wr; /* the strategy's, where the peer is to be let in by WRs */
 	bool keys_only; /* map is a look-up of keys, unmap is nothing, and nobody times them */
+	bool prefetch;	/* see there */
 	uint64_t inline_max;
 	uint32_t unordered; /* 1 where a completion may come before an earlier READ's: iWARP */
 	uint32_t reads;	    /* READs in flight, counted there only: what follows one is fenced */
@@ -191,9 +193,11 @@ int rxfer_dev_add_closed(struct rxfer_dev_info **list, unsigned int *n);
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr);
 /* All of it, as mem->mr; what the peer may do with it is entered in the ledger.
- * rxfer_mem_register_as(): with this access, whatever the rights are. */
+ * rxfer_mem_register_as(): with this access, whatever the rights are.
+ * rxfer_mem_register_on_demand(): nothing is pinned; @all: the process's whole address space. */
 int rxfer_mem_register(struct rxfer_mem *mem);
 int rxfer_mem_register_as(struct rxfer_mem *mem, int access);
+int rxfer_mem_register_on_demand(struct rxfer_mem *mem, bool all);
 void rxfer_mem_unregister(struct rxfer_mem *mem); /* does nothing where it is not */
 struct rxfer_mem *rxfer_mem_search(struct rxfer_dev *dev, const void *addr, size_t len);
 

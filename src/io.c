@@ -100,7 +100,8 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	conn->most = conn->nio;
 	conn->qp = conn->id->qp;
 	conn->inline_max = conn->attr.inline_max;
-	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases;
+	conn->prefetch = conn->attr.prefetch && conn->reg->prefetch;
+	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases && !conn->prefetch;
 	conn->by_wr = conn->reg->by_wr;
 	conn->revokes = rxfer_cq_revokes(conn->dev);
 	conn->key_reuse_min = UINT32_MAX;

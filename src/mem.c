@@ -35,9 +35,10 @@ static uint64_t pinned_by_process(void)
 
 /* The limit of locked memory, where a registration may have failed for it; else
  * UINT64_MAX. */
-static uint64_t memory_limit(int err)
+static uint64_t memory_limit(int access, int err)
 {
-	bool by_limit = err == ENOMEM || err == EPERM; /* EPERM: the limit is 0 */
+	bool by_limit = (err == ENOMEM || err == EPERM) && /* EPERM: the limit is 0 */
+			!(access & IBV_ACCESS_ON_DEMAND);
 	struct rlimit limit;
 
 	if (!by_limit || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
@@ -64,9 +65,10 @@ static void remark(int err, uint64_t pinned, uint64_t limit, char *said, size_t 
 }
 
 /* Registration failed: if a limit explains it, name the limit and the remedy. */
-static int reg_mr_failed(const struct rxfer_dev *dev, const void *addr, size_t len, int err)
+static int reg_mr_failed(const struct rxfer_dev *dev, const void *addr, size_t len, int access,
+			 int err)
 {
-	uint64_t pinned = pinned_by_process(), limit = memory_limit(err);
+	uint64_t pinned = pinned_by_process(), limit = memory_limit(access, err);
 	char also[256];
 
 	if (pinned + whole_pages(addr, len) > limit)
@@ -76,8 +78,9 @@ static int reg_mr_failed(const struct rxfer_dev *dev, const void *addr, size_t l
 			rxfer_size(len).s, rxfer_size(pinned).s, rxfer_size(limit).s);
 	remark(err, pinned, limit, also, sizeof(also));
 	return rxfer_fail(err, "ibv_reg_mr of %s on %s: %s (%llu of %u regions are in use%s)",
-			  rxfer_size(len).s, dev->info.name, strerror(err),
-			  (unsigned long long)dev->counts.mr_now, dev->info.max_mr, also);
+			  len == SIZE_MAX ? "the whole address space" : rxfer_size(len).s,
+			  dev->info.name, strerror(err), (unsigned long long)dev->counts.mr_now,
+			  dev->info.max_mr, also);
 }
 
 int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
@@ -86,20 +89,21 @@ int rxfer_dev_reg_mr(struct rxfer_dev *dev, void *addr, size_t len, int access, 
 
 	*mr = ibv_reg_mr(dev->pd, addr, len, access);
 	if (!*mr)
-		return reg_mr_failed(dev, addr, len, errno);
+		return reg_mr_failed(dev, addr, len, access, errno);
 	c->mr_total++;
 	c->mr_now++;
 	if (c->mr_peak < c->mr_now)
 		c->mr_peak = c->mr_now;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return 0;
 	c->pinned_now += whole_pages(addr, len);
 	if (c->pinned_peak < c->pinned_now)
 		c->pinned_peak = c->pinned_now;
 	return 0;
 }
 
-int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
+static int dereg(struct rxfer_dev *dev, struct ibv_mr *mr, uint64_t pinned)
 {
-	uint64_t pinned = whole_pages(mr->addr, mr->length);
 	int err = ibv_dereg_mr(mr);
 
 	if (err)
@@ -110,29 +114,58 @@ int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
 	return 0;
 }
 
-int rxfer_mem_register(struct rxfer_mem *mem)
+int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
+{
+	return dereg(dev, mr, whole_pages(mr->addr, mr->length));
+}
+
+static int access_of(const struct rxfer_mem *mem)
 {
 	int sink = mem->rights & RXFER_READ_SINK ? rxfer_sink_access(mem->dev) : 0;
 
-	return rxfer_mem_register_as(mem, IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) |
-						  sink);
+	return IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) | sink;
+}
+
+/* @opens: bytes that the key is for */
+static int register_range(struct rxfer_mem *mem, void *base, size_t len, int access, uint64_t opens)
+{
+	int rc = rxfer_dev_reg_mr(mem->dev, base, len, access, &mem->mr);
+
+	if (rc)
+		return rc;
+	mem->on_demand = access & IBV_ACCESS_ON_DEMAND;
+	if (!(access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
+		return 0;
+	return rxfer_grant_open(&mem->dev->ledger, &mem->grant, mem->mr->rkey, opens, rxfer_now());
+}
+
+int rxfer_mem_register(struct rxfer_mem *mem)
+{
+	return rxfer_mem_register_as(mem, access_of(mem));
 }
 
 int rxfer_mem_register_as(struct rxfer_mem *mem, int access)
 {
-	int rc = rxfer_dev_reg_mr(mem->dev, mem->base, mem->len, access, &mem->mr);
+	return register_range(mem, mem->base, mem->len, access, mem->len);
+}
 
-	if (rc || !(access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
-		return rc;
-	return rxfer_grant_open(&mem->dev->ledger, &mem->grant, mem->mr->rkey, mem->len,
-				rxfer_now());
+int rxfer_mem_register_on_demand(struct rxfer_mem *mem, bool all)
+{
+	int access = access_of(mem) | IBV_ACCESS_ON_DEMAND;
+
+	return all ? register_range(mem, NULL, SIZE_MAX, access, RXFER_ADDRESS_SPACE)
+		   : rxfer_mem_register_as(mem, access);
 }
 
 void rxfer_mem_unregister(struct rxfer_mem *mem)
 {
 	uint64_t none;
+	int rc;
 
-	if (mem->mr && !rxfer_dev_dereg_mr(mem->dev, mem->mr) && mem->grant.ledger)
+	if (!mem->mr)
+		return;
+	rc = mem->on_demand ? dereg(mem->dev, mem->mr, 0) : rxfer_dev_dereg_mr(mem->dev, mem->mr);
+	if (!rc && mem->grant.ledger)
 		rxfer_grant_proven(&mem->grant, mem->grant.key, rxfer_now(), &none);
 	mem->mr = NULL;
 }

@@ -83,6 +83,13 @@ bool rxfer_strategy_keys_vary(const char *strategy)
 	return reg && (reg->keys_vary || reg->revokes != RXFER_REVOKES(NONE));
 }
 
+bool rxfer_strategy_on_demand(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->prefetch;
+}
+
 bool rxfer_strategy_by_wr(const char *strategy)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
@@ -258,5 +265,26 @@ int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const stru
 		};
 	}
 	io->nrange = n;
+	return 0;
+}
+
+int rxfer_reg_map_runs(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
+		       uint32_t n)
+{
+	uint32_t runs = rxfer_reg_runs(frag, n, io->range);
+	const struct rxfer_mem *mem = &conn->dev->nowhere;
+
+	for (uint32_t i = 0; i < runs; i++) {
+		struct rxfer_seg *r = &io->range[i];
+
+		mem = rxfer_reg_holder(conn->dev, mem, (void *)(uintptr_t)r->addr, r->len);
+		if (!mem)
+			return rxfer_fail(
+				EFAULT,
+				"memory at %#llx, %u bytes, was not declared by rxfer_mem_add()",
+				(unsigned long long)r->addr, r->len);
+		r->key = mem->lkey;
+	}
+	io->nrange = runs;
 	return 0;
 }

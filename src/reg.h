@@ -52,6 +52,8 @@ struct rxfer_need {
  * be other ones
  * @keys_vary:  with RXFER_REVOKE_NONE, too, an exposure's keys may be others in each I/O
  * @no_map:     NULL; or why it cannot make local memory usable, to be read behind its name
+ * @prefetch:   NULL; or, of one whose memory is paged on demand: 0 where its device takes advice
+ * about pages, else -EOPNOTSUPP, worded. Where conn->prefetch is set, map and expose give it.
  * @by_wr:      NULL; or what it does by WRs, see there
  *
  * A key's grant is entered when it becomes valid, by rxfer_exposure_granted(); before its revoke
@@ -89,6 +91,7 @@ struct rxfer_reg_ops {
 		   uint32_t n, unsigned int rights);
 	bool keys_vary;
 	const char *no_map;
+	int (*prefetch)(struct rxfer_dev *dev);
 	const struct rxfer_reg_by_wr *by_wr;
 };
 
@@ -161,9 +164,12 @@ int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
 /* Likewise of what the I/O before exposed, under RXFER_REVOKE_LAZY. */
 int rxfer_exposure_was_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
 
-/* One range per fragment, under the keys of memory that is registered whole. */
+/* One range per fragment, under the keys of memory that is registered whole; or per run of
+ * fragments that adjoin. */
 int rxfer_reg_map_whole(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
 			uint32_t n);
+int rxfer_reg_map_runs(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer_frag *frag,
+		       uint32_t n);
 
 /* The memory that is registered whole and holds all of it: @mem if that does; NULL for none. Hot.
  */

@@ -130,6 +130,10 @@ const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev);
  */
 int rxfer_dev_room(const struct rxfer_dev *dev, uint64_t qps, unsigned int ends);
 
+/** rxfer_dev_prefetch() - does the device take advice about pages, for conn_attr.prefetch? 0; or
+ * -EOPNOTSUPP with the reason. Of a strategy on demand. */
+int rxfer_dev_prefetch(struct rxfer_dev *dev);
+
 /* struct rxfer_dev_counts - registrations of this end, counted where they happen. */
 struct rxfer_dev_counts {
 	uint64_t mr_now, mr_peak, mr_total;
@@ -206,6 +210,9 @@ bool rxfer_strategy_by_wr(const char *strategy);
  * whatever its fragments are, is one piece of that, also to the peer. */
 bool rxfer_strategy_copies(const char *strategy);
 
+/** rxfer_strategy_on_demand() - is its memory paged in where the device uses it, and not pinned? */
+bool rxfer_strategy_on_demand(const char *strategy);
+
 /** rxfer_strategy_keys_vary() - may the keys of an exposure be others in each I/O? */
 bool rxfer_strategy_keys_vary(const char *strategy);
 
@@ -224,6 +231,10 @@ enum rxfer_rights {
 	RXFER_READ_SINK = 32, /* our RDMA READs put bytes here. Over iWARP the peer answers them by
 			       * writing to it, and must be allowed to: there it lies open */
 };
+
+/* Bytes that a key to the whole address space opens: 128 TiB, all that x86-64 gives a process which
+ * does not ask for more. */
+#define RXFER_ADDRESS_SPACE (1ULL << 47)
 
 struct rxfer_mem;
 
@@ -314,6 +325,7 @@ struct rxfer_shape {
  * Memory is mapped all the same: how it is registered is the strategy's business.
  * @post_single: one ibv_post_send() for each WR, instead of one for all of an I/O
  * @revoke:    how what it exposes is revoked; resolved, and one that the strategy can
+ * @prefetch:  have an I/O's pages ready before it; for a strategy on demand, others need none
  * @time_phases: read the clock around map and unmap: rxfer_counts.map_ns, unmap_ns
  * @sig, @sig_arg: signalling policy
  * @rnr_retry: 0..7 (7: for ever)
@@ -334,6 +346,7 @@ struct rxfer_conn_attr {
 	uint32_t inline_max;
 	bool post_single;
 	enum rxfer_revoke revoke;
+	bool prefetch;
 	bool time_phases;
 	struct rxfer_shape shape;
 	const struct rxfer_sig_ops *sig;

@@ -13,9 +13,9 @@
 #define BOTH  (RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE)
 
 /* Those with one key over everything first. */
-static const char *const strategies[] = {"global", "multi-wr", "per-io"};
+static const char *const strategies[] = {"global", "multi-wr", "odp", "per-io"};
 #define STRATEGIES  (sizeof(strategies) / sizeof(strategies[0]))
-#define ALWAYS_OPEN 2
+#define ALWAYS_OPEN 3
 
 /* The client exposes @mine; the server, who is told, has @theirs. */
 struct pair {

@@ -158,7 +158,7 @@ static const char *const wire[] = {
 	"post",	       "rate",		"bidir",    "timing", "rd-atomic",
 	"sl",	       "mem",		"prefault", "revoke", "peer-strategy",
 	"peer-signal", "peer-sq-depth", "reply",    "defer",  "inline-threshold",
-	"mw-renew"};
+	"mw-renew",    "odp-prefetch"};
 
 static bool is_wire(const char *name)
 {

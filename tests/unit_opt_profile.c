@@ -88,7 +88,8 @@ static void test_lines(void **state)
 	assert_prints(CMD_LOOPBACK, "--profile one",
 		      "--output $'a#1.csv' --output $'two words.json'");
 	profile("strategy all");
-	assert_prints(CMD_CLIENT, "node7 --profile one", "--strategy global,multi-wr,per-io,frwr");
+	assert_prints(CMD_CLIENT, "node7 --profile one",
+		      "--strategy global,multi-wr,per-io,frwr,odp,odp-implicit");
 }
 
 static void test_the_command_line_wins(void **state)

@@ -3,8 +3,9 @@
  * Devices, contexts, protection domains.
  *
  * Most of verbs.h is inline and calls through the context: poll_cq, req_notify_cq, post_send,
- * post_recv, alloc_mw and dealloc_mw through its ops, query_port through the struct verbs_context
- * around it, which is looked for only where abi_compat carries the mark of the extended interface.
+ * post_recv, alloc_mw and dealloc_mw through its ops, query_port, query_device_ex and advise_mr
+ * through the struct verbs_context around it, which is looked for only where abi_compat carries the
+ * mark of the extended interface.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -50,6 +51,25 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 	return 0;
 }
 
+static int query_device_ex(struct ibv_context *context,
+			   const struct ibv_query_device_ex_input *input,
+			   struct ibv_device_attr_ex *attr, size_t size)
+{
+	const struct fake_device *d;
+
+	(void)input;
+	memset(attr, 0, size);
+	fake_lock();
+	d = fake_context(context)->config;
+	if (fake_odp(d))
+		attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+	if (fake_odp(d) && d->odp_implicit)
+		attr->odp_caps.general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = fake_odp(d);
+	fake_unlock();
+	return ibv_query_device(context, &attr->orig_attr);
+}
+
 /* The entry point of programs from before struct verbs_context; nothing built today uses it. */
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
@@ -67,6 +87,8 @@ static void make_context(struct fake_context *c, const struct fake_device *confi
 	snprintf(c->device.name, sizeof(c->device.name), "%s", config->name);
 	c->verbs.sz = sizeof(c->verbs);
 	c->verbs.query_port = query_port;
+	c->verbs.query_device_ex = query_device_ex;
+	c->verbs.advise_mr = config->no_advice ? NULL : fake_advise_mr;
 	c->verbs.context.device = &c->device;
 	c->verbs.context.cmd_fd = c->verbs.context.async_fd = -1;
 	c->verbs.context.num_comp_vectors = 1;

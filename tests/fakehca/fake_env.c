@@ -51,7 +51,8 @@ static const struct {
 	DEVICE(sl_told, UINT),	     DEVICE(max_cq, UINT),	    DEVICE(closed, UINT),
 	SETTING(event, UINT),	     SETTING(event_at, UINT),	    SETTING(stuck_reg_mr, UINT),
 	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
-	DEVICE(mw_wide, BOOL),	     DEVICE(mw_stays, BOOL),
+	DEVICE(mw_wide, BOOL),	     DEVICE(mw_stays, BOOL),	    DEVICE(odp, UINT),
+	DEVICE(odp_implicit, BOOL),  DEVICE(no_advice, BOOL),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)
@@ -107,6 +108,7 @@ static void write_stats(const char *path)
 	LINE(polls), LINE(empty), LINE(reg_mr), LINE(dereg_mr), LINE(bytes_read);
 	LINE(bytes_written), LINE(bytes_sent), LINE(rnr_waits), LINE(steps);
 	LINE(alloc_mw), LINE(dealloc_mw), LINE(binds), LINE(invalidates);
+	LINE(advices), LINE(prefetched);
 #undef LINE
 	fclose(f);
 }

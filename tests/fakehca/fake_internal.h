@@ -314,6 +314,9 @@ void fake_async_forget(struct fake_context *c, const void *queue, unsigned int u
 
 /* fake_mr.c */
 void fake_mr_forget_slots(void);
+uint32_t fake_odp(const struct fake_device *d);
+int fake_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sge, uint32_t n);
 /* Is [addr, addr + len) open under @key for @pd and all of @access? */
 bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		    unsigned int access);

@@ -3,7 +3,11 @@
  * Memory regions and their keys. A key is a slot and that slot's generation, so that a key of a
  * region that is gone opens nothing, even where the slot is in use again. An lkey is no rkey: the
  * top bit tells them apart, and who mixes them up is refused. The bit below it is a window's.
+ *
+ * Regions on demand (IBV_ACCESS_ON_DEMAND) may hold what is not mapped; only who uses that is
+ * refused.
  */
+#include <sys/mman.h>
 #include <unistd.h>
 #include "fake_internal.h"
 
@@ -56,6 +60,22 @@ static bool more_slots(void)
 	return true;
 }
 
+/* As with max_mw: it takes no configuration to be iWARP as iWARP is. */
+uint32_t fake_odp(const struct fake_device *d)
+{
+	return d->iwarp ? 0 : d->odp;
+}
+
+/* Paged on demand, all of the address space included; nothing else can be that large. */
+static int check_paging(const struct fake_device *d, size_t len, unsigned int access)
+{
+	if (access & IBV_ACCESS_ON_DEMAND && !fake_odp(d))
+		return fake_refuse(EOPNOTSUPP, "ibv_reg_mr: no on-demand paging");
+	if (len == SIZE_MAX && !(access & IBV_ACCESS_ON_DEMAND && d->odp_implicit))
+		return fake_refuse(EINVAL, "ibv_reg_mr: no region over all of the address space");
+	return 0;
+}
+
 static int check_args(const struct ibv_pd *pd, size_t len, unsigned int access)
 {
 	const struct fake_device *d = fake_context(pd->context)->config;
@@ -73,7 +93,7 @@ static int check_args(const struct ibv_pd *pd, size_t len, unsigned int access)
 				   d->max_mr);
 	if (fake.mr_nfree == 0 && !more_slots())
 		return ENOMEM;
-	return 0;
+	return check_paging(d, len, access);
 }
 
 /* Is this the one that never comes back? Without the lock: others go on. */
@@ -168,6 +188,13 @@ struct fake_mr *fake_mr_find(uint32_t key, bool remote)
 	return (fake.mr[slot]->verbs.lkey | (remote ? REMOTE : 0)) == key ? fake.mr[slot] : NULL;
 }
 
+static bool mapped(uint64_t addr, uint64_t len)
+{
+	uint64_t begin = addr & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+
+	return len == 0 || !msync((void *)(uintptr_t)begin, addr + len - begin, MS_ASYNC);
+}
+
 bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		    unsigned int access)
 {
@@ -186,7 +213,43 @@ bool fake_mr_allows(uint32_t key, bool remote, const struct ibv_pd *pd, uint64_t
 				   (unsigned long long)base, mr->verbs.length);
 	if ((mr->access & access) != access)
 		return fake_refuse(0, "%s %#x grants %#x, not %#x", kind, key, mr->access, access);
+	if (mr->access & IBV_ACCESS_ON_DEMAND && !mapped(addr, len))
+		return fake_refuse(0, "%s %#x: [%#llx, +%llu) is not mapped", kind, key,
+				   (unsigned long long)addr, (unsigned long long)len);
 	return true;
+}
+
+/* All pieces, or none of them. */
+static int advice_refused(const struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t n,
+			  unsigned int access)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct fake_mr *mr = fake_mr_find(sge[i].lkey, false);
+
+		if (mr && !(mr->access & IBV_ACCESS_ON_DEMAND))
+			return fake_refuse(EINVAL, "ibv_advise_mr: lkey %#x pages nothing",
+					   sge[i].lkey);
+		if (!fake_mr_allows(sge[i].lkey, false, pd, sge[i].addr, sge[i].length, access))
+			return EFAULT;
+	}
+	return 0;
+}
+
+int fake_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sge, uint32_t n)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	int err;
+
+	(void)flags;
+	fake_lock();
+	err = n ? advice_refused(pd, sge, n, write ? IBV_ACCESS_LOCAL_WRITE : 0)
+		: fake_refuse(EINVAL, "ibv_advise_mr: of nothing");
+	fake.stats.advices += !err;
+	for (uint32_t i = 0; !err && i < n; i++)
+		fake.stats.prefetched += sge[i].length;
+	fake_unlock();
+	return err;
 }
 
 void fake_mr_use(uint32_t key, bool remote, int32_t change)

@@ -45,6 +45,9 @@ void fake_device_init(struct fake_device *device, unsigned int i)
 		.max_msg_size = 1u << 30,
 		.max_inline = 256,
 		.sl_told = 15,
+		.odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+		       IBV_ODP_SUPPORT_READ,
+		.odp_implicit = true,
 	};
 }
 

@@ -74,6 +74,9 @@
  * @max_mw: memory windows, of type 2B; 0: it knows of none. iWARP has none, whatever this says
  * @mw_wide: a window lets the peer reach all of the region below it, as with rxe; @mw_stays: and
  * what revokes it does nothing
+ * @odp: operations that memory paged on demand may be in, bits of enum ibv_odp_transport_cap_bits;
+ * 0: it pages none, nor does iWARP, whatever this says. @odp_implicit: nor need that be registered
+ * piece by piece. @no_advice: its library has no ibv_advise_mr()
  * @inv_flag_wrong: a RECV whose SEND revoked a key has IBV_WC_IP_CSUM_OK in place of
  * IBV_WC_WITH_INV, as with rxe
  * @ece_vendor, @ece_options: extensions that two ends may agree on; vendor 0: it knows of none
@@ -81,11 +84,11 @@
 struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
-	bool iwarp, infiniband, down, inv_flag_wrong, mw_wide, mw_stays;
+	bool iwarp, infiniband, down, inv_flag_wrong, mw_wide, mw_stays, odp_implicit, no_advice;
 	uint32_t closed, mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic,
 		max_mr, max_mw;
 	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
-	uint32_t ece_vendor, ece_options;
+	uint32_t ece_vendor, ece_options, odp;
 };
 
 /* struct fake_fault - the @nth such call from now on fails with @err. 0: none does. */
@@ -161,6 +164,7 @@ struct fake_stats {
 	uint64_t lost_cqes;    /* found their CQ full */
 	uint64_t polls, empty; /* poll_cq calls, and those that found nothing */
 	uint64_t reg_mr, dereg_mr;
+	uint64_t advices, prefetched; /* ibv_advise_mr() calls that were taken, bytes in them */
 	uint64_t alloc_mw, dealloc_mw;
 	uint64_t binds, invalidates; /* of windows, that succeeded; by whoever revoked */
 	uint64_t mw_outlived;	     /* windows that were bound when their QP was destroyed */

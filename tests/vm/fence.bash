@@ -12,8 +12,9 @@ says() {
 	grep -qxF -- "$1" "$out_file" || fail "no line: $1"
 }
 
-# Awk, for each row. A key of the I/O's own is what all but global, multi-wr and bounce have.
-own='f("strategy") !~ /^(global|multi-wr|bounce)$/'
+# Awk, for each row. A key of the I/O's own is what all have whose memory, or buffers, do not lie open all
+# the time.
+own='f("strategy") !~ /^(global|multi-wr|bounce|odp|odp-implicit)$/'
 closes_at='(f("revoke") == "sync" ? "complete" : f("revoke") == "remote" ? "replied,complete" : "revoked")'
 must_be_closed="f(\"attempt\") == \"use\" ? $own && index($closes_at, f(\"stage\")) : \
 	f(\"attempt\") ~ /^(before|after)\$/ ? $own : f(\"attempt\") == \"other-qp\" ? f(\"strategy\") == \"frwr\" : 1"
@@ -24,12 +25,15 @@ beyond='f("strategy") == "frwr" && f("attempt") ~ /^(before|after)$/'
 beyond_windows="f(\"verdict\") == (($beyond) ? \"differs\" : \"ok\") && \
 	f(\"observed\") == (($beyond) ? \"open\" : f(\"expected\")) && $as_expected"
 
-# The expected answers are those of the rules above; and the numbers of cells for each attempt.
+# The expected answers are those of the rules above; and the numbers of cells for each attempt, where
+# $OPEN strategies lie open all the time.
 as_the_rules_say() {
 	rows "$out_file" "$CELLS" "$as_expected" || return 1
-	awk -F, 'NR > 1 { n[$5 " " $6]++ } END {
-		bad = n["use during"] != 18 || n["use replied"] != 18 || n["use complete"] != 18 || n["use revoked"] != 6 || \
-			n["before during"] != 16 || n["after during"] != 16 || n["other-qp during"] != 18 || \
-			n["write-read-only during"] != 9 || n["parent during"] != 8 || n["memory during"] != 2
+	awk -F, -v "open=$OPEN" 'NR > 1 { n[$5 " " $6]++ } END {
+		memory = 12 + 2 * open # of a strategy without buffers
+		all = memory + 2
+		bad = n["use during"] != all || n["use replied"] != all || n["use complete"] != all || n["use revoked"] != 6 || \
+			n["before during"] != memory || n["after during"] != memory || n["other-qp during"] != all || \
+			n["write-read-only during"] != all / 2 || n["parent during"] != 8 || n["memory during"] != 2
 		exit bad }' "$out_file" || fail "other cells"
 }
