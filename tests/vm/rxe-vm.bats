@@ -257,13 +257,24 @@ nothing_stays() {
 	done
 }
 
+@test "--kernel newer has no siw, and is not named twice: refused with the reason" {
+	run "$vm" --kernel newer --iwarp -- true
+	echo "$output"
+	[ "$status" -eq 125 ]
+	[[ $output == 'rxe-vm: --iwarp does not go with --kernel newer: Debian builds no siw,'* ]]
+	RXFER_VM_KERNEL=6.1.0-1-amd64 run "$vm" --kernel newer -- true
+	echo "$output"
+	[ "$status" -eq 125 ]
+	[[ $output == *'--kernel newer and RXFER_VM_KERNEL name two kernels'* ]]
+}
+
 @test "a missing program is named with its package" {
 	local name
 	for name in bash dirname id uname; do
 		ln -s "$(command -v "$name")" "$BATS_TEST_TMPDIR/$name"
 	done
 	sed 's|^PATH=.*||' "${vm%/*}/lib.bash" >"$BATS_TEST_TMPDIR/lib.bash"
-	cp "$vm" "$BATS_TEST_TMPDIR/rxe-vm"
+	cp "$vm" "$vm-kernel.bash" "$BATS_TEST_TMPDIR"
 	run env PATH="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/rxe-vm" -- true
 	echo "$output"
 	[ "$status" -eq 125 ]
@@ -273,7 +284,8 @@ nothing_stays() {
 @test "wrong usage: 125 and one line" {
 	local words
 	for words in '' '--smp 0 -- true' '--mem x -- true' '--timeout' '--nonsense -- true' \
-		'--repeatable --smp 2 -- true' '--nodes 3 -- true' '--nodes 2 --iwarp -- true'; do
+		'--repeatable --smp 2 -- true' '--nodes 3 -- true' '--nodes 2 --iwarp -- true' '--kernel' \
+		'--kernel older -- true'; do
 		# shellcheck disable=SC2086 # words they are
 		run "$vm" $words
 		echo "$words: $output"
