@@ -449,10 +449,11 @@ peer_by_rules() {
 	that 'f("lat_max_us") > f("seconds") * 1e6 * 0.9'
 }
 
-@test "SIGINT: what was measured is one whole row, marked partial; status 130" {
-	local op
+@test "SIGINT, SIGTERM: what was measured is one whole row, marked partial; status 130" {
+	local op signal
 	for op in read send; do
-		with 'timeout --foreground --preserve-status -s INT 2' loopback -d fake0 --mode rpc --op $op --strategy per-io -s 64 \
+		[[ $op == read ]] && signal=INT || signal=TERM
+		with "timeout --foreground --preserve-status -s $signal 2" loopback -d fake0 --mode rpc --op $op --strategy per-io -s 64 \
 			-D 50s --format csv -q 2
 		ended 130
 		rows "$out_file" 1 'f("status") == "ok" && f("partial") == "yes" && f("iterations") > 0 && f("seconds") < 20 \

@@ -280,6 +280,19 @@ thousand() {
 	server_ends
 }
 
+# bats test_tags=threads
+@test "noise, nonsense, and messages that are cut short: each is turned away, with a line, and who comes next is served" {
+	serve --timeout 1s
+	visit 8 zeros noise list early fields stub cut stuck
+	became 'does not speak rxfer-bench' 'does not speak rxfer-bench' 'is no JSON object' 'message 2 when none such was due' \
+		'lacks the text host' '^stub: ok$' '^cut: ok$' 'said no hello within 1.0 s'
+	[[ $(grep -c 'was dropped before it began: ' "$log") == 8 ]] || fail "$(<"$log")"
+	says 'session 6 .* closed the control connection' 'session 7 .* closed the control connection' 'session 8 .* said no hello'
+	visit 1 polite
+	became 'polite: ok'
+	server_ends
+}
+
 @test "the log: a line for each event with the time, and nothing but printable ASCII" {
 	serve
 	visit 2 rude refuser

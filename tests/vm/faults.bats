@@ -1,10 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 256 s in a guest
+# takes 200 s in a guest
 #
 # Faults, over software RDMA: each ends in time, says what happened, keeps what was measured, and
 # leaves a server that serves on. What each case is called is what users read in the manual page
 # (scripts/fault-table): what happens | what the client shows | what becomes of the server.
+#
+# Tagged slow, and run by scripts/check --slow alone, is what does not need the kernel's RDMA and has
+# its equal on the test double: tests/fake_server.bats, tests/fake_both.bats, tests/cli.bats.
 
 # What bench.bash sets and reads; perl and awk in single quotes.
 # shellcheck disable=SC2154,SC2034,SC2016,SC2028,SC2030,SC2031
@@ -144,6 +147,7 @@ long_gone() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "SIGTERM to the client | its row is whole and partial, status 130 | serves on" {
 	serve
 	long_client --op write
@@ -259,24 +263,23 @@ limit_in_run() {
 }
 
 @test "the limit of locked memory is reached in mid-run | one line with the limit and what to do, and a failed row; that I/O is undone | serves on, also where it is the server's limit" {
-	local how bench=$RXFER_BENCH
-	serve
+	local how
 	unlocked
-	for how in '--mode rpc --op read' '--mode rpc --op write' '--op write'; do
+	serve
+	for how in '--mode rpc --op read' '--op write'; do
 		# shellcheck disable=SC2086 # words
 		long_client $how --strategy per-io --frags 3
 		limit_in_run "$(bench_of "$client")"
 	done
-	RXFER_BENCH=$bench serves_on
-	serve
-	RXFER_BENCH=$bench long_client --mode rpc --op write --peer-strategy per-io --frags 3
+	long_client --mode rpc --op write --peer-strategy per-io --frags 3
 	limit_in_run "$server"
 	prlimit --pid "$server" --memlock=unlimited
-	RXFER_BENCH=$bench serves_on
+	serves_on
 }
 
 # ---- strangers ----
 
+# bats test_tags=slow
 @test "a web browser, noise or nonsense at the server's port | - | turns each away with a line, and serves on" {
 	local head='pack("NnnN", 0x52584642, 1' words
 	serve --timeout 1s
@@ -290,6 +293,7 @@ limit_in_run() {
 	server_said 'speaks HTTP'
 }
 
+# bats test_tags=slow
 @test "a message said to be of 2 GiB | - | takes no memory for it, turns it away with a line, and serves on" {
 	serve --timeout 1s
 	stranger 'print $s pack("NnnN", 0x52584642, 1, 1, 1 << 31)'
@@ -297,6 +301,7 @@ limit_in_run() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "a message that is cut short | - | turns it away with a line, and serves on" {
 	serve --timeout 1s
 	stranger 'print $s "RXF"; exit'
@@ -308,6 +313,7 @@ limit_in_run() {
 	server_said 'was dropped before it began: .* said no hello within 1.0 s'
 }
 
+# bats test_tags=slow
 @test "a message that comes byte by byte | - | waits no longer than --timeout for all of it, and serves on" {
 	serve --timeout 1s
 	stranger 'for (split //, pack("NnnN", 0x52584642, 1, 1, 64) . "{" . " " x 63) { print $s $_ or last; sleep 0.3 }'
@@ -335,6 +341,7 @@ limit_in_run() {
 
 # ---- many ----
 
+# bats test_tags=slow
 @test "16 clients at once | each has its row | serves all of them, and on" {
 	local pids=() pid
 	serve
@@ -352,6 +359,7 @@ limit_in_run() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "two clients at once, with sweeps | each has its rows | serves both, and on" {
 	local rc=0
 	serve
@@ -366,6 +374,7 @@ limit_in_run() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "a second server on one port | one line: in use, and which option | the first serves on" {
 	serve
 	bench server -d "$DEVICE" -p "$PORT"

@@ -77,6 +77,15 @@ my %visit = (
 	http    => sub { $server->syswrite("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); to_the_end() },
 	tls     => sub { $server->syswrite("\x16\x03\x01\x02\x00" . "\1" x 100); to_the_end() },
 	huge    => sub { $server->syswrite(head($HELLO, 1 << 31)); to_the_end() },
+	zeros   => sub { $server->syswrite("\0" x 5000); to_the_end() },
+	noise   => sub { $server->syswrite(join '', map { chr rand 256 } 1 .. 5000); to_the_end() },
+	list    => sub { say_to($HELLO, '[1]'); to_the_end() },
+	early   => sub { say_to($CONFIG, '{}'); to_the_end() },
+	fields  => sub { say_to($HELLO, '{"version":"0","host":[],"boot":-1}'); to_the_end() },
+	# Cut short: in the header, and behind it.
+	stub    => sub { $server->syswrite('RXF'); 'ok' },
+	cut     => sub { $server->syswrite(head($HELLO, 100) . '{"version":'); 'ok' },
+	stuck   => sub { $server->syswrite(head($HELLO, 100) . '{"version":'); to_the_end() },
 	rude    => sub { say_to($HELLO, '{"version":"0","host":"\u001b[2J\n2026 forged","boot":""}'); heard(); 'ok' },
 );
 
