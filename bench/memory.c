@@ -36,6 +36,10 @@ uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l)
 	if (cfg->mode == MODE_RPC) /* the server's places, twice as many, and requests */
 		bytes = (double)cfg->qps * (double)cfg->depth *
 			(3.0 * (double)l->slot + (double)cfg->size);
+	if (rxfer_strategy_copies(cfg->strategy))
+		bytes += (double)cfg->qps * (double)cfg->depth * (double)cfg->size;
+	if (cfg->mode == MODE_RPC && rxfer_strategy_copies(cfg->peer_strategy))
+		bytes += (double)cfg->qps * 4.0 * (double)(cfg->depth + 1) * (double)cfg->size;
 	return (uint64_t)(bytes / (64 << 20) * 1e9);
 }
 
@@ -77,6 +81,18 @@ uint64_t memory_available(void)
 	return all < bound ? all : bound;
 }
 
+int memory_fits(uint64_t len)
+{
+	uint64_t available = memory_available();
+
+	if (len <= available / 4 * 3)
+		return 0;
+	return rxfer_fail(
+		ENOMEM,
+		"%s of memory are needed at once and %s are available: use less (--depth, --size, --qps)",
+		rxfer_size(len).s, rxfer_size(available).s);
+}
+
 static int make(struct rxfer_dev *dev, const struct pages_ask *ask, size_t len, unsigned int rights,
 		struct area *out)
 {
@@ -85,12 +101,9 @@ static int make(struct rxfer_dev *dev, const struct pages_ask *ask, size_t len, 
 	*out = (struct area){0};
 	if (len == 0)
 		return 0;
-	if (!pages_pooled(ask->kind) && len > memory_available() / 4 * 3)
-		return rxfer_fail(
-			ENOMEM,
-			"%s of memory are needed at once and %s are available: use less (--depth, --size, --qps)",
-			rxfer_size(len).s, rxfer_size(memory_available()).s);
-	rc = pages_map(ask, len, &out->pages);
+	rc = pages_pooled(ask->kind) ? 0 : memory_fits(len); /* that pool is another one */
+	if (!rc)
+		rc = pages_map(ask, len, &out->pages);
 	if (rc)
 		return rc;
 	out->base = out->pages.base;

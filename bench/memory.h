@@ -58,6 +58,9 @@ void need_add(struct need *n, uint64_t kind, uint64_t len);
  * have it. */
 uint64_t memory_available(void);
 
+/** memory_fits() - is there so much to be had at once? 0; -ENOMEM with the numbers. */
+int memory_fits(uint64_t len);
+
 /* struct area - memory of this end, allocated, touched (--prefault) and declared. */
 struct area {
 	char *base;

@@ -384,15 +384,16 @@ static int issuer_attr(const struct cfg *cfg, struct rxfer_conn_attr *attr)
 	return rxfer_sig_parse(cfg->signal, &attr->sig, &attr->sig_arg);
 }
 
-int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
-	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr)
+static const char *strategy_of(const struct cfg *cfg, struct roles roles)
 {
-	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
-					 .rd_atomic = (uint32_t)cfg->rd_atomic,
-					 .sl = (uint8_t)cfg->sl,
-					 .prefetch = cfg->odp_prefetch == ODP_PREFETCH_IO,
-					 .index = (uint16_t)qp};
-	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
+	if (roles.issues)
+		return cfg->strategy;
+	return cfg->mode == MODE_RPC ? cfg->peer_strategy : "global";
+}
+
+static int attr_of(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+		   struct rxfer_conn_attr *attr)
+{
 	if (cfg->mode == MODE_RPC)
 		return rpc_conn_attr(cfg, roles.receives, attr);
 	attr->rq_depth = sink_recvs(cfg, layout, roles);
@@ -403,11 +404,19 @@ int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles r
 	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
 }
 
-static const char *strategy_of(const struct cfg *cfg, struct roles roles)
+int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
+	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr)
 {
-	if (roles.issues)
-		return cfg->strategy;
-	return cfg->mode == MODE_RPC ? cfg->peer_strategy : "global";
+	int rc;
+
+	*attr = (struct rxfer_conn_attr){.rnr_retry = (uint8_t)cfg->rnr_retry,
+					 .rd_atomic = (uint32_t)cfg->rd_atomic,
+					 .sl = (uint8_t)cfg->sl,
+					 .prefetch = cfg->odp_prefetch == ODP_PREFETCH_IO,
+					 .index = (uint16_t)qp};
+	memcpy(attr->token, token, RXFER_TOKEN_BYTES);
+	rc = attr_of(cfg, layout, roles, attr);
+	return rc ? rc : memory_fits(rxfer_strategy_memory(strategy_of(cfg, roles), attr));
 }
 
 /* Where an end's own transfers are with memory that its strategy has to make usable. */

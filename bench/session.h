@@ -99,7 +99,8 @@ int moved_from_json(const json_t *body, struct moved *m);
 json_t *load_to_json(const struct load_result *l, json_t *body);
 int load_from_json(const json_t *body, struct load_result *l);
 
-/** conn_attr() - the attributes of a QP, at an end in these @roles. 0 or -errno. */
+/** conn_attr() - the attributes of a QP, at an end in these @roles. 0 or -errno; -ENOMEM where
+ * there is not the memory that the strategy takes for it. */
 int conn_attr(const struct cfg *cfg, const struct layout *layout, struct roles roles,
 	      const uint8_t token[RXFER_TOKEN_BYTES], uint64_t qp, struct rxfer_conn_attr *attr);
 

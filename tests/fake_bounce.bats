@@ -102,6 +102,13 @@ of_double() {
 		-n 100 --verify --signal every:7 --peer-signal every:5
 }
 
+@test "buffers that do not fit into memory are refused before they are made, at either end" {
+	bench loopback -d fake0 --mode rpc --strategy bounce --op write -s 1g --depth 4096 -n 1 --format csv
+	complained 1 'run 1 of 1: 4194304\.0 MiB of memory are needed at once and '
+	bench loopback -d fake0 --mode rpc --peer-strategy bounce --op write -s 1g --depth 4096 -n 1 --format csv
+	complained 1 'the server side: 16781312\.0 MiB of memory are needed at once and '
+}
+
 @test "a device that registers nothing more: the run fails, by the reason; nothing is left" {
 	FAKEHCA=fail_reg_mr=2,fail_reg_mr_with=12 bench loopback -d fake0 --strategy bounce --op write -n 5 --format csv
 	complained 1 'ibv_reg_mr of 1\.0 MiB on fake0: '
