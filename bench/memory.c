@@ -83,8 +83,11 @@ uint64_t memory_available(void)
 
 int memory_fits(uint64_t len)
 {
-	uint64_t available = memory_available();
+	uint64_t available;
 
+	if (len == 0)
+		return 0;
+	available = memory_available();
 	if (len <= available / 4 * 3)
 		return 0;
 	return rxfer_fail(
