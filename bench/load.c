@@ -19,6 +19,34 @@ void load_init(struct load *l, const struct cfg *cfg, const struct layout *layou
 			   .finished = true};
 }
 
+uint64_t load_work_bytes(const struct cfg *cfg, const struct layout *layout)
+{
+	uint64_t pieces = cfg->working_set ? cfg->working_set / layout->slot
+					   : cfg->qps * cfg->depth;
+
+	return pieces * layout->slot;
+}
+
+int load_make_work(struct load *l, struct rxfer_dev *dev, unsigned int rights)
+{
+	uint64_t bytes = load_work_bytes(l->cfg, &l->layout);
+	int rc = area_make_io(dev, l->cfg, bytes, rights, &l->work);
+
+	if (rc || !l->cfg->working_set)
+		return rc;
+	rc = access_init(&l->access, (enum access_order)l->cfg->access, bytes / l->layout.slot,
+			 l->cfg->qps * l->cfg->depth);
+	return rc ? rxfer_fail(rc, "the order of %s in a working set: %s",
+			       rxfer_count(bytes / l->layout.slot, "piece").s, strerror(-rc))
+		  : 0;
+}
+
+void load_drop_work(struct load *l)
+{
+	area_drop(&l->work);
+	access_free(&l->access);
+}
+
 uint64_t load_messages(const struct load *l, unsigned int qp)
 {
 	return load_turn(l, qp)->number * l->messages;
@@ -230,6 +258,9 @@ void load_begin(struct load *l, uint64_t ios, uint64_t duration, struct load_res
 	l->out = out;
 	l->sampling = out && l->timed;
 	l->stalls = l->stall_ns = l->bytes = 0;
+	/* A warm-up goes through the working set in order, so that it has been in all of it once it
+	 * is as long as that. */
+	l->access.order = out ? l->cfg->access : (uint64_t)ACCESS_SEQ;
 	watch_begin(l->watch);
 	if (l->ops->begin)
 		l->ops->begin(l);

@@ -27,7 +27,7 @@
  * What the options say is known before the first I/O, so an I/O need not ask: pass() and what it
  * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive; @sends:
  * they take RECVs of the peer. direct_way() picks. Each I/O on a slot is the same, and was
- * prepared, unless its bytes are checked.
+ * prepared, unless its bytes are checked or its memory is another one each time.
  */
 #define HOT static inline __attribute__((always_inline))
 
@@ -64,6 +64,10 @@ HOT int issue(struct direct *d, struct lane *lane, bool sends, bool plain)
 	struct slot *s = &lane->slots[lane->next];
 	int rc = -EAGAIN;
 
+	if (!plain && d->load.access.pieces && !s->placed) {
+		load_place(&d->load, &s->piece, s->frags, d->nfrags);
+		s->placed = true;
+	}
 	if (!plain && d->load.cfg->verify) {
 		s->number = lane->turn.number;
 		verify_prepare(d, lane, s);
@@ -77,6 +81,8 @@ HOT int issue(struct direct *d, struct lane *lane, bool sends, bool plain)
 	}
 	if (rc)
 		return rc;
+	if (!plain)
+		s->placed = false;
 	if (sends)
 		lane->credits -= d->load.layout.messages;
 	if (lane->turn.stalled)
@@ -232,7 +238,7 @@ static int pass_any(struct direct *d, struct lane *lane)
 
 static bool is_plain(const struct cfg *cfg)
 {
-	return !cfg->verify && !cfg->rate && !cfg->bidir;
+	return !cfg->verify && !cfg->rate && !cfg->bidir && !cfg->working_set;
 }
 
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)

@@ -12,7 +12,9 @@ struct slot {
 	struct rxfer_prepared *prepared; /* its I/O, where that is always the same; else NULL */
 	struct rxfer_frag *frags;
 	struct rxfer_seg remote;
-	bool checking; /* the READ that fetches its WRITE back is under way */
+	uint32_t piece; /* of the working set */
+	bool placed;	/* it has that of its next I/O, which is not posted yet */
+	bool checking;	/* the READ that fetches its WRITE back is under way */
 };
 
 /*

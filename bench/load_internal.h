@@ -3,6 +3,7 @@
 #ifndef BENCH_LOAD_INTERNAL_H
 #define BENCH_LOAD_INTERNAL_H
 
+#include "access.h"
 #include "load.h"
 #include "peak.h"
 
@@ -53,7 +54,8 @@ struct load_ops {
  * @period:    ticks between the I/Os of a lane; 0: closed loop
  * @now:       with a period: at the begin of this pass
  * @seen:      the watch's latest look at the clock that was attended to
- * @work:      local memory of all slots
+ * @work:      local memory of all slots, or the working set
+ * @access:    of the pieces of that
  */
 struct load {
 	const struct load_ops *ops;
@@ -77,11 +79,33 @@ struct load {
 	struct rxfer_conn **conns;
 	struct watch *watch;
 	struct area work;
+	struct access access;
 };
 
 /** load_init() - all but @ops, @lanes, @messages and @work. */
 void load_init(struct load *l, const struct cfg *cfg, const struct layout *layout,
 	       struct rxfer_conn **conns, struct watch *watch);
+
+/** load_work_bytes() - how large @work is: a piece for each slot, or the working set in whole
+ * pieces. */
+uint64_t load_work_bytes(const struct cfg *cfg, const struct layout *layout);
+
+/** load_make_work() - @work, and @access to it; the first pieces are the slots'. 0 or -errno.
+ * load_drop_work() in any case. */
+int load_make_work(struct load *l, struct rxfer_dev *dev, unsigned int rights);
+void load_drop_work(struct load *l);
+
+/** load_place() - with a working set, before an I/O: its memory is another piece from now on.
+ * @piece: that the @n fragments are in now; what is to be kept of them is their place in it */
+static inline void load_place(struct load *l, uint32_t *piece, struct rxfer_frag *frags, uint32_t n)
+{
+	uint32_t next = access_move(&l->access, *piece);
+	int64_t by = ((int64_t)next - *piece) * (int64_t)l->layout.slot;
+
+	for (uint32_t i = 0; i < n; i++)
+		frags[i].addr = (char *)frags[i].addr + by;
+	*piece = next;
+}
 
 static inline struct turn *load_turn(const struct load *l, uint32_t qp)
 {

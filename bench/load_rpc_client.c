@@ -188,9 +188,9 @@ static struct rxfer_slot *get_slot(struct rpc_client *c, struct lane *lane, int 
 }
 
 /*
- * Open its memory. The request says where that lies; only keys can be new in it. Also where they
- * never are: a protocol's memory is another one each time, so to find its segments is a part of
- * what an I/O costs, under each strategy.
+ * Open its memory. The request says where that lies; only keys can be new in it, and with a working
+ * set addresses. Also where they never are: a protocol's memory is another one each time, so to
+ * find its segments is a part of what an I/O costs, under each strategy.
  */
 static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 {
@@ -201,19 +201,34 @@ static int expose(struct rpc_client *c, struct lane *lane, struct io *io)
 	if (!c->plan.moves)
 		return 0;
 	rc = rxfer_expose(lane->conn, io->exposure, io->frags + 1, c->plan.frags, c->rights);
-	if (rc || !c->keys)
+	if (rc || !(c->keys || c->load.access.pieces))
 		return rc;
 	segs = rxfer_exposure_segs(io->exposure, &n);
-	rpc_request_set_keys(io->frags[0].addr, segs, n);
+	if (c->load.access.pieces)
+		rpc_request_set_segs(io->frags[0].addr, segs, n);
+	else
+		rpc_request_set_keys(io->frags[0].addr, segs, n);
 	return 0;
+}
+
+static int post_it(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot, struct io *io)
+{
+	struct rxfer_op op;
+
+	if (io->request)
+		return rxfer_post_prepared_held(io->request, 0, slot->index, c->flags, &slot->held,
+						c->later);
+	op = rpc_client_request(c, io);
+	op.id = slot->index;
+	op.flags = c->flags;
+	return rxfer_post_held(lane->conn, &op, &slot->held, c->later);
 }
 
 static int post_request(struct rpc_client *c, struct lane *lane, struct rxfer_slot *slot,
 			struct io *io)
 {
 	uint32_t before = lane->slots.sq->head;
-	int rc = not_full(rxfer_post_prepared_held(io->request, 0, slot->index, c->flags,
-						   &slot->held, c->later));
+	int rc = not_full(post_it(c, lane, slot, io));
 
 	if (rc)
 		return rc;
@@ -266,6 +281,8 @@ static int issue(struct rpc_client *c, struct lane *lane)
 	if (rc)
 		return rc;
 	io->number = lane->turn.number;
+	if (c->load.access.pieces)
+		load_place(&c->load, &io->piece, io->frags + 1, c->plan.frags);
 	if (c->load.cfg->verify && c->plan.limits.op == RPC_WRITE)
 		rpc_bytes_poison(io->frags + 1, c->plan.frags);
 	else if (c->load.cfg->verify)

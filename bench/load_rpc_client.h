@@ -13,10 +13,11 @@
  * @start:  clock_ticks() before it was exposed, or when it was due
  * @number: of the I/O on its QP
  * @frags:  its request's header, then its memory
- * @request: the post of these
+ * @request: the post of these; NULL where they are others each time
  * @asked:  what the request says
  * @epoch:  its word for the signalling rules: request and revoke are one I/O
  * @wrs:    of its request, then of its revoke
+ * @piece:  of the working set
  * @due:    the next one whose keys are to be revoked some time
  */
 struct io {
@@ -28,6 +29,7 @@ struct io {
 	struct rpc_request asked;
 	uint64_t epoch;
 	uint32_t wrs;
+	uint32_t piece;
 	struct io *due;
 };
 
@@ -86,6 +88,17 @@ static inline int post_recv(const struct rpc_client *c, const struct lane *lane,
 {
 	return rxfer_post_recv(lane->conn, reply_buffer(c, lane, recv),
 			       (uint32_t)c->plan.reply_room, recv);
+}
+
+/* The post of a request. */
+static inline struct rxfer_op rpc_client_request(const struct rpc_client *c, struct io *io)
+{
+	return (struct rxfer_op){.op = RXFER_SEND,
+				 .local = io->frags,
+				 .nlocal = 1 + (c->plan.carries ? c->plan.frags : 0),
+				 .fixed = 1,
+				 .grants = c->keys ? io->exposure : NULL,
+				 .epoch = &io->epoch};
 }
 
 extern const struct load_ops rpc_client_ops;

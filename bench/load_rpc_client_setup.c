@@ -9,8 +9,7 @@ static int make_areas(struct rpc_client *c)
 {
 	const struct cfg *cfg = c->load.cfg;
 	uint64_t slots = cfg->qps * cfg->depth;
-	unsigned int rights = c->rights ? c->rights : RXFER_LOCAL;
-	int rc = area_make_io(c->dev, cfg, slots * c->load.layout.slot, rights, &c->load.work);
+	int rc = load_make_work(&c->load, c->dev, c->rights ? c->rights : RXFER_LOCAL);
 
 	if (!rc)
 		rc = area_make(c->dev, slots * c->plan.request_room, RXFER_FIXED, &c->requests);
@@ -53,6 +52,7 @@ static int init_io(struct rpc_client *c, struct lane *lane, size_t i)
 {
 	struct io *io = &c->ios[i];
 
+	io->piece = (uint32_t)i;
 	io->frags = c->frags + i * (1 + c->plan.frags);
 	io->frags[0].addr = c->requests.base + i * c->plan.request_room;
 	layout_frags(c->load.cfg, c->load.work.base + i * c->load.layout.slot, io->frags + 1);
@@ -69,14 +69,11 @@ static int init_io(struct rpc_client *c, struct lane *lane, size_t i)
 /* The request is written once, and posted again and again. */
 static int prepare_request(const struct rpc_client *c, const struct lane *lane, struct io *io)
 {
-	const struct rxfer_op op = {.op = RXFER_SEND,
-				    .local = io->frags,
-				    .nlocal = 1 + (c->plan.carries ? c->plan.frags : 0),
-				    .fixed = 1,
-				    .grants = c->keys ? io->exposure : NULL,
-				    .epoch = &io->epoch};
+	const struct rxfer_op op = rpc_client_request(c, io);
 
 	io->frags[0].len = rpc_request_write(io->frags[0].addr, &io->asked);
+	if (c->plan.carries && c->load.access.pieces)
+		return 0;
 	return rxfer_prepare(lane->conn, &op, &io->request);
 }
 
@@ -125,7 +122,7 @@ void rpc_client_free(struct load *l)
 		rxfer_slots_free(&c->lanes[qp].slots);
 	for (uint64_t i = 0; c->ios && i < l->cfg->qps * l->cfg->depth; i++)
 		rxfer_unprepare(c->ios[i].request);
-	area_drop(&l->work);
+	load_drop_work(l);
 	area_drop(&c->requests);
 	area_drop(&c->replies);
 	free(c->lanes);

@@ -16,7 +16,8 @@ static int init_slot(struct direct *d, const struct lane *lane, uint64_t i)
 		.len = (uint32_t)d->load.cfg->size,
 		.key = d->target->key,
 	};
-	if (d->load.cfg->verify)
+	s->piece = (uint32_t)i;
+	if (d->load.cfg->verify || d->load.cfg->working_set)
 		return 0;
 	return rxfer_prepare(lane->conn,
 			     &(struct rxfer_op){.op = run_opcode(d->load.cfg),
@@ -42,11 +43,6 @@ static int init_lane(struct direct *d, uint32_t qp)
 	return rc;
 }
 
-static uint64_t work_bytes(const struct cfg *cfg, const struct layout *layout)
-{
-	return cfg->qps * cfg->depth * layout->slot;
-}
-
 static uint64_t check_bytes(const struct cfg *cfg, const struct layout *layout)
 {
 	bool written = cfg->op == OP_WRITE || cfg->op == OP_WRITE_IMM;
@@ -66,7 +62,7 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 		.shape = {.bytes = cfg->size, .frags = (uint32_t)cfg->frags}};
 	uint64_t strategy = rxfer_strategy_memory(cfg->strategy, &attr);
 
-	need_add(n, cfg->mem, work_bytes(cfg, layout));
+	need_add(n, cfg->mem, load_work_bytes(cfg, layout));
 	need_add(n, MEM_ANON, check_bytes(cfg, layout));
 	if (cfg->op == OP_SEND && cfg->frags > 1 && layout->messages == 1 && !strategy)
 		need_add(n, MEM_ANON, cfg->qps * cfg->depth * cfg->size);
@@ -76,8 +72,7 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 static int make_areas(struct direct *d)
 {
 	unsigned int rights = d->load.cfg->op == OP_READ ? RXFER_READ_SINK : RXFER_LOCAL;
-	int rc = area_make_io(d->dev, d->load.cfg, work_bytes(d->load.cfg, &d->load.layout), rights,
-			      &d->load.work);
+	int rc = load_make_work(&d->load, d->dev, rights);
 
 	if (rc)
 		return rc;
@@ -135,7 +130,7 @@ void direct_free(struct load *l)
 
 	for (size_t i = 0; d->slots && i < l->cfg->qps * l->cfg->depth; i++)
 		rxfer_unprepare(d->slots[i].prepared);
-	area_drop(&l->work);
+	load_drop_work(l);
 	area_drop(&d->check);
 	free(d->lanes);
 	free(d->slots);

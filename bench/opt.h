@@ -55,6 +55,8 @@ struct cfg {
 	uint64_t sq_depth;	/* SQEs; 0: 2 * N * depth + 1, or what the device can */
 	uint64_t peer_sq_depth; /* rpc: likewise, the server's */
 	uint64_t qps;
+	uint64_t working_set; /* bytes of memory that I/Os take in turn; 0: one piece per slot */
+	uint64_t access;      /* enum access_order: in what order */
 	uint64_t iters;	      /* per QP; 0: not limited by count (plan_make() knows when) */
 	uint64_t duration_ns; /* 0: not limited by time; with both, whichever comes first */
 	uint64_t warmup;      /* I/Os per QP before the clock starts */

@@ -2,6 +2,8 @@
 /* The table of rules between options, which cfg_check() goes through for each run. */
 #include <errno.h>
 #include <string.h>
+#include "access.h"
+#include "memory.h"
 #include "opt.h"
 #include "rpc_msg.h"
 #include "rxfer.h"
@@ -127,6 +129,16 @@ static bool one_file_for_two(const struct cfg *c)
 	return c->mem_file[0] && c->bidir;
 }
 
+static bool order_of_nothing(const struct cfg *c)
+{
+	return c->access != ACCESS_SEQ && !c->working_set;
+}
+
+static bool set_of_nothing(const struct cfg *c)
+{
+	return c->working_set && !c->size;
+}
+
 #define RULE_OPTIONS 5
 
 static const struct rule {
@@ -196,6 +208,12 @@ static const struct rule {
 	{imm_inside_message,
 	 {"reply", "size", "inline-threshold"},
 	 "such an I/O has no WRITE to carry the reply; take a larger size or a lower threshold"},
+	{order_of_nothing,
+	 {"access", "working-set"},
+	 "each slot has one place for its I/Os; give a working set, or leave out --access"},
+	{set_of_nothing,
+	 {"working-set", "size"},
+	 "an I/O without bytes has no place in it; take a larger size or leave out --working-set"},
 };
 
 static const struct opt *row(const char *name)
@@ -245,6 +263,25 @@ static int rpc_option_error(const struct opt *o, const struct cfg *c, char *why,
 	return rule_error(&r, c, why, size);
 }
 
+/* Each I/O in flight is in a piece of its own; how large that is follows from several options. */
+static int check_working_set(const struct cfg *c, char *why, unsigned int size)
+{
+	uint64_t slots = c->qps * c->depth;
+	struct layout layout;
+
+	if (!c->working_set)
+		return 0;
+	layout_make(c, &layout);
+	if (c->working_set / layout.slot >= slots)
+		return 0;
+	return text_error(
+		why, size,
+		"--working-set of %llu bytes has %llu pieces of %zu bytes, one for an I/O, and %llu I/Os are in flight (qps x depth); take %llu or more, or a smaller --depth",
+		(unsigned long long)c->working_set,
+		(unsigned long long)(c->working_set / layout.slot), layout.slot,
+		(unsigned long long)slots, (unsigned long long)(slots * layout.slot));
+}
+
 int cfg_check(const struct cfg *c, char *why, unsigned int size)
 {
 	const struct opt *o = c->mode == MODE_RPC ? NULL : rpc_option(c);
@@ -255,5 +292,5 @@ int cfg_check(const struct cfg *c, char *why, unsigned int size)
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken(c))
 			return rule_error(&rules[i], c, why, size);
-	return 0;
+	return check_working_set(c, why, size);
 }

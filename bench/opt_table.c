@@ -37,6 +37,7 @@ static const char *const post_names[] = {"chain", "single", NULL};
 static const char *const reply_names[] = {"send", "imm", NULL};
 static const char *const defer_names[] = {"slot", "recv", NULL};
 static const char *const odp_prefetch_names[] = {"off", "io", NULL};
+static const char *const access_names[] = {"seq", "rand", "zipf", NULL};
 static const char *const timing_names[] = {"off", "io", "phases", NULL};
 
 static const char *signal_name(unsigned int i)
@@ -254,6 +255,11 @@ const struct opt opt_table[] = {
 				     "strategy has)" },
 	{ "mw-renew", 0, OPT_FLAG, AT(mw_renew), SHARED | OPT_RPC, RUNS,
 	  .help = "rpc: make memory windows anew, between I/Os, before one of their 256 keys comes back" },
+	{ "working-set", 0, OPT_SIZE, AT(working_set), OPT_SWEEP | OPT_RUN, RUNS, 4 * KIB, MEMORY_MAX, .def = NULL,
+	  .arg = "BYTES", .help = "memory of the client that its I/Os go through, another piece each time (0: each "
+				  "slot has one place)" },
+	{ "access", 0, OPT_ENUM, AT(access), OPT_SWEEP | OPT_RUN, RUNS, .def = "seq", .names = access_names,
+	  .arg = "ORDER", .help = "which piece of the working set is next: in order, any, or some more often" },
 	{ "peer-signal", 0, OPT_NAME, AT(peer_signal), OPT_SWEEP | SHARED | OPT_RPC, RUNS, .def = "half",
 	  .list = signal_name, .suffix = signal_suffix, .check = signal_check,
 	  .arg = "POLICY", .help = "rpc: which work requests of the server ask for a completion" },

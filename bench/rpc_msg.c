@@ -96,6 +96,14 @@ static void write_seg(uint8_t *to, const struct rxfer_seg *seg)
 	memcpy(to, &w, sizeof(w));
 }
 
+void rpc_request_set_segs(void *buf, const struct rxfer_seg *segs, uint32_t nsegs)
+{
+	uint8_t *to = (uint8_t *)buf + RPC_REQUEST_BYTES;
+
+	for (uint32_t i = 0; i < nsegs; i++, to += RPC_SEG_BYTES)
+		write_seg(to, &segs[i]);
+}
+
 uint32_t rpc_request_write(void *buf, const struct rpc_request *r)
 {
 	const struct wire_request w = {
@@ -108,12 +116,9 @@ uint32_t rpc_request_write(void *buf, const struct rpc_request *r)
 		.length = htobe64(r->length),
 		.inline_len = htobe32(r->inline_len),
 	};
-	uint8_t *to = buf;
 
-	memcpy(to, &w, sizeof(w));
-	to += sizeof(w);
-	for (uint32_t i = 0; i < r->nsegs; i++, to += RPC_SEG_BYTES)
-		write_seg(to, &r->segs[i]);
+	memcpy(buf, &w, sizeof(w));
+	rpc_request_set_segs(buf, r->segs, r->nsegs);
 	return rpc_request_bytes(r->nsegs, 0);
 }
 

@@ -111,11 +111,12 @@ static inline uint32_t rpc_reply_bytes(uint32_t inline_len)
 uint32_t rpc_request_write(void *buf, const struct rpc_request *r);
 
 /**
- * rpc_request_set_keys() - change a request that stands in @buf, written before, for it to be sent
- * again.
- * @segs: as many as were written, of which the keys are taken
+ * rpc_request_set_keys(), rpc_request_set_segs() - change a request that stands in @buf, written
+ * before, for it to be sent again.
+ * @segs: as many as were written, of which the keys are taken, or all
  */
 void rpc_request_set_keys(void *buf, const struct rxfer_seg *segs, uint32_t nsegs);
+void rpc_request_set_segs(void *buf, const struct rxfer_seg *segs, uint32_t nsegs);
 
 /**
  * rpc_request_parse() - check what has arrived, and take it apart.
