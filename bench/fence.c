@@ -200,10 +200,12 @@ static int one_cell(struct fence *f, const struct fence_cell *cell)
 
 /* ---- What there is to try ---- */
 
-static enum fence_kind kind_of(const char *strategy)
+static enum fence_kind kind_of(const char *strategy, uint64_t bytes)
 {
 	if (rxfer_strategy_copies(strategy))
 		return FENCE_BUFFER;
+	if (rxfer_strategy_caches(strategy))
+		return bytes % FENCE_PAGE ? FENCE_TAIL : FENCE_PAGES;
 	if (!rxfer_strategy_revokes(strategy, RXFER_REVOKE_NONE))
 		return FENCE_WHOLE;
 	return rxfer_strategy_by_wr(strategy) ? FENCE_WINDOW : FENCE_REGION;
@@ -231,6 +233,7 @@ static int all_sizes(struct fence *f, struct fence_cell cell)
 	int rc = 0;
 
 	for (unsigned int i = 0; !rc && (cell.bytes = size_at(f, i)); i++) {
+		cell.kind = kind_of(cell.strategy, cell.bytes);
 		rc = fence_memory(&f->client, cell.write, cell.bytes);
 		if (!rc)
 			rc = all_cells(f, cell);
@@ -242,7 +245,7 @@ static int all_sizes(struct fence *f, struct fence_cell cell)
 /* The I/O lets the peer read, then another one lets it write. */
 static int both_rights(struct fence *f, const char *strategy, enum rxfer_revoke revoke)
 {
-	struct fence_cell cell = {.strategy = strategy, .kind = kind_of(strategy)};
+	struct fence_cell cell = {.strategy = strategy};
 	int rc = 0;
 
 	for (unsigned int write = 0; !rc && write < 2; write++) {

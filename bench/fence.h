@@ -7,9 +7,14 @@
 #include "fence_msg.h"
 #include "report.h"
 
+#define FENCE_PAGE \
+	4096u /* bytes: an I/O begins with a page, and one is before and behind its own */
+
 /* enum fence_kind - what a key is of. */
 enum fence_kind {
 	FENCE_WHOLE,  /* all declared memory, for good */
+	FENCE_PAGES,  /* the whole pages that the I/O is in, and it fills the last one; likewise */
+	FENCE_TAIL,   /* the same, and it ends before the last page does */
 	FENCE_REGION, /* a region of the I/O's own, made and given back by calls */
 	FENCE_WINDOW, /* a window, granted and revoked by work requests */
 	FENCE_BUFFER, /* the buffers that I/Os are copied to and from, for good */
@@ -76,11 +81,11 @@ struct fence_tally fence_count(const struct fence_rows *rows);
 /**
  * struct fence_found - what was seen of a strategy, said in words below the rows.
  * @always: a key that is not the I/O's own was used when the I/O was complete
- * @all:    and other memory was reached by it
+ * @all:    and other memory was reached by it; @pages: the rest of the same page
  * @beyond: memory beyond the I/O's was reached by a key for that alone
  */
 struct fence_found {
-	bool always, all, beyond;
+	bool always, all, pages, beyond;
 };
 struct fence_found fence_find(const struct fence_rows *rows, const char *strategy);
 

@@ -15,7 +15,6 @@
 #include "fence.h"
 #include "pattern.h"
 
-#define PAGE 4096u
 #define SENT 0 /* places for messages in their area: that are sent, and that come */
 #define CAME FENCE_MESSAGE
 
@@ -46,12 +45,12 @@ static int over(struct fence_client *f, int rc)
 
 static uint64_t whole_pages(uint64_t n)
 {
-	return (n + PAGE - 1) / PAGE * PAGE;
+	return (n + FENCE_PAGE - 1) / FENCE_PAGE * FENCE_PAGE;
 }
 
 int fence_memory(struct fence_client *f, bool write, uint64_t bytes)
 {
-	size_t len = 2 * PAGE + whole_pages(bytes);
+	size_t len = 2 * FENCE_PAGE + whole_pages(bytes);
 	int rc = area_make(f->dev, len, write ? RXFER_EXPOSE_WRITE : RXFER_EXPOSE_READ, &f->arena);
 
 	if (!rc)
@@ -83,7 +82,7 @@ static void fill(struct fence_client *f)
 
 static struct rxfer_frag fragment(const struct fence_client *f)
 {
-	return (struct rxfer_frag){f->arena.base + PAGE, (uint32_t)f->bytes};
+	return (struct rxfer_frag){f->arena.base + FENCE_PAGE, (uint32_t)f->bytes};
 }
 
 /* ---- Connections ---- */
@@ -261,9 +260,9 @@ static void note_buffer(struct held *h)
 
 	if (h->cell->kind != FENCE_BUFFER)
 		return;
-	memcpy(f->image + f->arena.len, f->image + PAGE, f->bytes);
+	memcpy(f->image + f->arena.len, f->image + FENCE_PAGE, f->bytes);
 	if (h->cell->write)
-		memcpy((void *)(uintptr_t)h->told.addr, f->image + PAGE, f->bytes);
+		memcpy((void *)(uintptr_t)h->told.addr, f->image + FENCE_PAGE, f->bytes);
 }
 
 static int reach_stage(struct held *h)
@@ -305,7 +304,7 @@ static struct fence_try attempt_of(const struct held *h)
 	t.write |= c->attempt == FENCE_WRITE_READ_ONLY;
 	t.key = c->attempt == FENCE_PARENT ? h->f->below : t.key;
 	t.conn = c->attempt == FENCE_OTHER_QP;
-	t.position = PAGE + t.addr - begin;
+	t.position = FENCE_PAGE + t.addr - begin;
 	return t;
 }
 

@@ -67,7 +67,9 @@ static void put_found(FILE *f, const struct fence_rows *rows, const char *strate
 
 	if (found.always)
 		fprintf(f, "%s: the peer can use the key at any time%s.\n", strategy,
-			found.all ? ", and reach all declared memory" : "");
+			found.all     ? ", and reach all declared memory"
+			: found.pages ? ", and reach what is in the same page"
+				      : "");
 	if (found.beyond)
 		fprintf(f,
 			"%s: the peer can reach memory beyond an I/O's: this device does not keep to a key's bounds.\n",

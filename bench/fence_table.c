@@ -28,11 +28,14 @@ const char *fence_stage_name(enum fence_stage stage)
 }
 
 #define WHOLE  (1u << FENCE_WHOLE)
+#define PAGES  (1u << FENCE_PAGES)
+#define TAIL   (1u << FENCE_TAIL)
+#define KEPT   (WHOLE | PAGES | TAIL)
 #define REGION (1u << FENCE_REGION)
 #define WINDOW (1u << FENCE_WINDOW)
 #define BUFFER (1u << FENCE_BUFFER)
 #define OWN    (REGION | WINDOW) /* a key of the I/O's own */
-#define EVERY  (WHOLE | OWN | BUFFER)
+#define EVERY  (KEPT | OWN | BUFFER)
 
 #define NONE   (1u << RXFER_REVOKE_NONE)
 #define SYNC   (1u << RXFER_REVOKE_SYNC)
@@ -56,8 +59,8 @@ static const struct {
 	/* Without that there would be no I/O. */
 	{FENCE_USE, EVERY, ANY, FENCE_DURING, FENCE_OPEN},
 	/* The key is not the I/O's, so its end changes nothing. That is the finding. */
-	{FENCE_USE, WHOLE | BUFFER, NONE, FENCE_REPLIED, FENCE_OPEN},
-	{FENCE_USE, WHOLE | BUFFER, NONE, FENCE_COMPLETE, FENCE_OPEN},
+	{FENCE_USE, KEPT | BUFFER, NONE, FENCE_REPLIED, FENCE_OPEN},
+	{FENCE_USE, KEPT | BUFFER, NONE, FENCE_COMPLETE, FENCE_OPEN},
 	/* A reply is for the client; its device has not been told. */
 	{FENCE_USE, OWN, SYNC | ASYNC | LAZY, FENCE_REPLIED, FENCE_OPEN},
 	/* The reply itself revoked it. */
@@ -75,6 +78,10 @@ static const struct {
 	/* One region holds all memory of all I/Os. That is the other finding. */
 	{FENCE_BEFORE, WHOLE, ANY, FENCE_DURING, FENCE_OPEN},
 	{FENCE_AFTER, WHOLE, ANY, FENCE_DURING, FENCE_OPEN},
+	/* A region of whole pages holds what shares a page with the I/O, which begins with one here. */
+	{FENCE_BEFORE, PAGES | TAIL, ANY, FENCE_DURING, FENCE_CLOSED},
+	{FENCE_AFTER, PAGES, ANY, FENCE_DURING, FENCE_CLOSED},
+	{FENCE_AFTER, TAIL, ANY, FENCE_DURING, FENCE_OPEN},
 	/* It holds the I/O's bytes; bounds are checked to the byte. */
 	{FENCE_BEFORE, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
 	{FENCE_AFTER, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
@@ -90,7 +97,7 @@ static const struct {
 	{FENCE_PARENT, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 
 	/* A region is good on all queue pairs of its protection domain. */
-	{FENCE_OTHER_QP, WHOLE | REGION | BUFFER, ANY, FENCE_DURING, FENCE_OPEN},
+	{FENCE_OTHER_QP, KEPT | REGION | BUFFER, ANY, FENCE_DURING, FENCE_OPEN},
 	/* A window of type 2 is bound to one queue pair. */
 	{FENCE_OTHER_QP, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 };
@@ -143,11 +150,13 @@ struct fence_found fence_find(const struct fence_rows *rows, const char *strateg
 
 		if (row->skipped || row->observed != FENCE_OPEN || strcmp(c->strategy, strategy))
 			continue;
-		found.always |= (c->kind == FENCE_WHOLE || c->kind == FENCE_BUFFER) &&
-				c->attempt == FENCE_USE && c->stage == FENCE_COMPLETE;
+		found.always |= ((KEPT | BUFFER) & 1u << c->kind) && c->attempt == FENCE_USE &&
+				c->stage == FENCE_COMPLETE;
 		if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER ||
 		    c->attempt == FENCE_MEMORY)
-			*(c->kind == FENCE_WHOLE ? &found.all : &found.beyond) = true;
+			*(c->kind == FENCE_WHOLE	? &found.all
+			  : row->expected == FENCE_OPEN ? &found.pages
+							: &found.beyond) = true;
 	}
 	return found;
 }

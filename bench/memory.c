@@ -54,6 +54,23 @@ void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out)
 	}
 }
 
+void layout_regions(const struct cfg *cfg, uint64_t *runs, uint64_t *bytes)
+{
+	uint64_t each = cfg->size / cfg->frags, longer = cfg->size % cfg->frags, at = cfg->misalign;
+
+	*runs = *bytes = 0;
+	for (uint64_t i = 0; i < cfg->frags; i++) {
+		uint64_t from = at / PAGE * PAGE;
+
+		at += cfg->frag_gap ? each + (i < longer) : cfg->size;
+		*bytes += whole_pages(at) - from;
+		*runs += 1;
+		if (!cfg->frag_gap)
+			break;
+		at += cfg->frag_gap;
+	}
+}
+
 void need_add(struct need *n, uint64_t kind, uint64_t len)
 {
 	uint64_t bytes = pages_rounded(kind, len);

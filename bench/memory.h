@@ -43,6 +43,10 @@ uint64_t layout_allowance(const struct cfg *cfg, const struct layout *l);
 /** layout_frags() - the cfg->frags fragments of the I/O whose slot begins at @base. */
 void layout_frags(const struct cfg *cfg, void *base, struct rxfer_frag *out);
 
+/** layout_regions() - the contiguous runs that an I/O's memory is in, and the bytes of the whole
+ * pages that each of them touches. */
+void layout_regions(const struct cfg *cfg, uint64_t *runs, uint64_t *bytes);
+
 /**
  * struct need - memory that something will take, before it is made: @all of it, in bytes, and what
  * of this is @plain, not out of the pool of huge pages.

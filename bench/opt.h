@@ -72,6 +72,9 @@ struct cfg {
 	uint64_t inline_threshold; /* rpc: I/Os of up to so many bytes are inside the messages */
 	uint64_t timing;	   /* enum cfg_timing */
 	uint64_t odp_prefetch;	   /* enum cfg_odp_prefetch; both ends, where they page on demand */
+	uint64_t rcache_max;	   /* regions that a cache of them keeps */
+	uint64_t rcache_max_bytes; /* likewise; 0: no limit */
+	bool rcache_merge;	   /* what adjoins becomes one region */
 	bool mw_renew;		   /* rpc: windows are made anew before a key comes back */
 	bool bidir;		   /* the server issues too */
 	uint64_t rd_atomic;	   /* READs in flight per QP; 0: as many as both devices can */

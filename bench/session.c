@@ -445,16 +445,45 @@ static int can_prefetch(const struct cfg *cfg, const char *strategy, struct rxfe
 			  cfg->strategy);
 }
 
+/* What one I/O needs at once is never given up: a smaller cache would not be one. */
+static int cache_fits(const struct cfg *cfg, const char *strategy)
+{
+	uint64_t regions, bytes;
+
+	if (!rxfer_strategy_caches(strategy))
+		return 0;
+	layout_regions(cfg, &regions, &bytes);
+	if (regions > cfg->rcache_max)
+		return rxfer_fail(
+			EINVAL,
+			"an I/O needs %s at once, and --rcache-max %llu allows fewer: make it %llu or more, or take fewer --frags",
+			rxfer_count(regions, "region").s, (unsigned long long)cfg->rcache_max,
+			(unsigned long long)regions);
+	if (cfg->rcache_max_bytes && bytes > cfg->rcache_max_bytes)
+		return rxfer_fail(
+			EINVAL,
+			"an I/O needs regions of %llu bytes, in whole pages, and --rcache-max-bytes %llu allows fewer: make it %llu or more, or take a smaller --size",
+			(unsigned long long)bytes, (unsigned long long)cfg->rcache_max_bytes,
+			(unsigned long long)bytes);
+	return 0;
+}
+
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
 {
 	enum rxfer_opcode op = run_opcode(cfg);
 	const char *strategy = strategy_of(cfg, roles);
+	const struct rxfer_cache_limits limits = {(uint32_t)cfg->rcache_max, cfg->rcache_max_bytes,
+						  cfg->rcache_merge};
 	int rc = maps(cfg, roles) ? rxfer_strategy_maps(strategy) : 0;
 
 	if (!rc)
 		rc = rxfer_dev_open(name, strategy, out);
 	if (!rc)
 		rc = can_prefetch(cfg, strategy, *out);
+	if (!rc) {
+		rxfer_dev_cache(*out, &limits);
+		rc = cache_fits(cfg, strategy);
+	}
 	if (cfg->mode == MODE_RPC && cfg->reply == REPLY_IMM)
 		op = RXFER_WRITE_IMM;
 	return rc ? rc : rxfer_dev_can(*out, op);

@@ -31,6 +31,8 @@ static const struct {
 	const char *driver;
 } software_vendors[] = {{0xffffff, "rxe"}, {0x626d74, "siw"}, {0x66616b, "fake"}};
 
+#define CACHE_REGIONS 1024 /* unless rxfer_dev_cache() says otherwise */
+
 /* ---- Reading what a device says of itself ---- */
 
 static void read_driver(struct rxfer_dev_info *info, const struct ibv_device_attr *attr)
@@ -407,6 +409,7 @@ static int open_dev(const char *name, const char *strategy, bool idle, struct rx
 	if (!dev)
 		return rxfer_fail(ENOMEM, "out of memory");
 	dev->reg = reg;
+	dev->cache_limits.regions = CACHE_REGIONS;
 	dev->found = &dev->nowhere;
 	dev->generation = 1;
 	rxfer_ledger_init(&dev->ledger, NULL, rxfer_now());
@@ -453,6 +456,8 @@ void rxfer_dev_close(struct rxfer_dev *dev)
 		return;
 	while (dev->mems)
 		rxfer_mem_del(dev->mems);
+	if (dev->reg->dev_close)
+		dev->reg->dev_close(dev);
 	if (dev->events)
 		rdma_destroy_event_channel(dev->events);
 	if (dev->channel)
@@ -462,6 +467,11 @@ void rxfer_dev_close(struct rxfer_dev *dev)
 	if (dev->all)
 		rdma_free_devices(dev->all);
 	free(dev);
+}
+
+void rxfer_dev_cache(struct rxfer_dev *dev, const struct rxfer_cache_limits *limits)
+{
+	dev->cache_limits = *limits;
 }
 
 const struct rxfer_dev_info *rxfer_dev_info(const struct rxfer_dev *dev)

@@ -35,6 +35,8 @@ struct rxfer_dev {
 		*events; /* rdma_cm events of all its ids; an id's context is its conn */
 	struct rdma_cm_event *early; /* a request that came before it was due; see conn.c */
 	const struct rxfer_reg_ops *reg;
+	void *reg_data; /* the strategy's own */
+	struct rxfer_cache_limits cache_limits;
 	struct rxfer_mem *mems;
 	uint64_t generation;	  /* of them: each one that goes makes a new one */
 	struct rxfer_mem *found;  /* by the latest look-up, most likely by the next one too */
@@ -221,6 +223,14 @@ static inline int rxfer_sink_access(const struct rxfer_dev *dev)
 	bool iwarp = dev->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 
 	return IBV_ACCESS_LOCAL_WRITE | (iwarp ? IBV_ACCESS_REMOTE_WRITE : 0);
+}
+
+/* What a region of @mem must allow for all that its rights do. */
+static inline int rxfer_mem_access(const struct rxfer_mem *mem)
+{
+	int sink = mem->rights & RXFER_READ_SINK ? rxfer_sink_access(mem->dev) : 0;
+
+	return IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) | sink;
 }
 
 static inline bool rxfer_mem_contains(const struct rxfer_mem *m, const void *addr, size_t len)

@@ -119,13 +119,6 @@ int rxfer_dev_dereg_mr(struct rxfer_dev *dev, struct ibv_mr *mr)
 	return dereg(dev, mr, whole_pages(mr->addr, mr->length));
 }
 
-static int access_of(const struct rxfer_mem *mem)
-{
-	int sink = mem->rights & RXFER_READ_SINK ? rxfer_sink_access(mem->dev) : 0;
-
-	return IBV_ACCESS_LOCAL_WRITE | rxfer_peer_access(mem->rights) | sink;
-}
-
 /* @opens: bytes that the key is for */
 static int register_range(struct rxfer_mem *mem, void *base, size_t len, int access, uint64_t opens)
 {
@@ -141,7 +134,7 @@ static int register_range(struct rxfer_mem *mem, void *base, size_t len, int acc
 
 int rxfer_mem_register(struct rxfer_mem *mem)
 {
-	return rxfer_mem_register_as(mem, access_of(mem));
+	return rxfer_mem_register_as(mem, rxfer_mem_access(mem));
 }
 
 int rxfer_mem_register_as(struct rxfer_mem *mem, int access)
@@ -151,7 +144,7 @@ int rxfer_mem_register_as(struct rxfer_mem *mem, int access)
 
 int rxfer_mem_register_on_demand(struct rxfer_mem *mem, bool all)
 {
-	int access = access_of(mem) | IBV_ACCESS_ON_DEMAND;
+	int access = rxfer_mem_access(mem) | IBV_ACCESS_ON_DEMAND;
 
 	return all ? register_range(mem, NULL, SIZE_MAX, access, RXFER_ADDRESS_SPACE)
 		   : rxfer_mem_register_as(mem, access);
@@ -227,6 +220,21 @@ void rxfer_mem_del(struct rxfer_mem *mem)
 	else
 		rxfer_mem_unregister(mem);
 	free(mem);
+}
+
+int rxfer_mem_forget(struct rxfer_dev *dev, const void *addr, size_t len)
+{
+	const char *from = addr, *end = from + len;
+	int rc = 0, this;
+
+	for (struct rxfer_mem *m = dev->mems; dev->reg->forget && m; m = m->next) {
+		if (end <= m->base || from >= m->end)
+			continue;
+		this = dev->reg->forget(dev, m, addr, len);
+		if (this)
+			rc = this;
+	}
+	return rc;
 }
 
 uint32_t rxfer_mem_rkey(const struct rxfer_mem *mem)

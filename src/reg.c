@@ -90,6 +90,13 @@ bool rxfer_strategy_on_demand(const char *strategy)
 	return reg && reg->prefetch;
 }
 
+bool rxfer_strategy_caches(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->forget;
+}
+
 bool rxfer_strategy_by_wr(const char *strategy)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);

@@ -29,8 +29,12 @@ struct rxfer_need {
  * brings is copied out by unmap: whatever its fragments are, it is one range. Likewise an exposure,
  * which is one segment.
  * @supported:  0, or -EOPNOTSUPP with rxfer_fail() wording the reason
+ * @dev_close:  NULL; or: free dev->reg_data. All memory and connections of the device are gone; it
+ * may be NULL
  * @mem_add:    memory was declared with RXFER_LOCAL or RXFER_EXPOSE_*; @mem_del: it goes
  * @memory:     NULL; or bytes that open allocates for such a connection's I/Os, which are pinned
+ * @forget:     NULL: it keeps no registration of an I/O for another one; or see rxfer_mem_forget(),
+ * of which this is the part in @mem
  * @open:       make pools, outside the timed path; @close: undo; all I/Os were unmapped before
  * @need:       see above
  * @map:        hot. Make an I/O's local fragments usable: fill io->range[0..io->nrange) and return
@@ -70,9 +74,12 @@ struct rxfer_reg_ops {
 	bool keys_only;
 	bool copies;
 	int (*supported)(const struct rxfer_dev *dev);
+	void (*dev_close)(struct rxfer_dev *dev);
 	int (*mem_add)(struct rxfer_dev *dev, struct rxfer_mem *mem);
 	void (*mem_del)(struct rxfer_dev *dev, struct rxfer_mem *mem);
 	uint64_t (*memory)(const struct rxfer_conn_attr *attr);
+	int (*forget)(struct rxfer_dev *dev, const struct rxfer_mem *mem, const void *addr,
+		      size_t len);
 	int (*open)(struct rxfer_conn *conn);
 	void (*close)(struct rxfer_conn *conn);
 	struct rxfer_need (*need)(const struct rxfer_shape *shape, enum rxfer_revoke revoke);

@@ -605,6 +605,7 @@ bool rxfer_idle(const struct rxfer_conn *conn);
  */
 int rxfer_sleep(struct rxfer_dev *dev, struct rxfer_conn **conns, unsigned int n, int fd, int ms);
 
+#include "cache.h"
 #include "expose.h"
 
 #endif

@@ -12,8 +12,8 @@
 #define FRAGS 4
 #define BOTH  (RXFER_EXPOSE_READ | RXFER_EXPOSE_WRITE)
 
-/* Those with one key over everything first. */
-static const char *const strategies[] = {"global", "multi-wr", "odp", "per-io"};
+/* Those with one key over everything first, then the others that revoke none. */
+static const char *const strategies[] = {"global", "multi-wr", "odp", "rcache", "per-io"};
 #define STRATEGIES  (sizeof(strategies) / sizeof(strategies[0]))
 #define ALWAYS_OPEN 3
 
@@ -55,6 +55,7 @@ static inline void close_pair(struct pair *p)
 {
 	rxfer_conn_close(p->e.client);
 	p->e.client = NULL;
+	assert_int_equal(rxfer_mem_forget(p->e.cdev, mine, BYTES), 0);
 	assert_int_equal(rxfer_dev_exposed(p->e.cdev).live, p->local->grant.ledger ? 1 : 0);
 	engine_close(&p->e);
 }

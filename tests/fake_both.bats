@@ -85,7 +85,7 @@ sanitized() {
 	logged 18 ': run [123] \(.*\): 40 I/Os, '
 	both '3 2 1' '' --mode rpc --op read,write,send --strategy all --frags 3 --qps 2 -s 700 -n 20 -e --verify
 	[[ $status == 0 ]]
-	all_rows 108 'f("verify") == "yes" && (f("strategy") == "frwr" && f("op") == "send" ? f("status") == "skipped" \
+	all_rows 144 'f("verify") == "yes" && (f("strategy") == "frwr" && f("op") == "send" ? f("status") == "skipped" \
 		&& f("reason") ~ /^frwr has no key for local use/ : f("status") == "ok" && f("iterations") == 40)'
 	both '2 1 1' '' --op write,send --poll yield -n 20 --depth 4
 	all_rows 4 'f("status") == "ok" && f("iterations") == 20'

@@ -82,7 +82,7 @@ narrow() {
 	line 'port 1' ' active .link up., MTU 1024 of 4096, interface net0, address 10.86.0.1$'
 	line limits 'max_qp 1024, max_qp_wr 16384, max_cq 65536, .*max_sge_rd 30, max_rd_atomic 16, .*max_msg_sz 1073741824$'
 	line GIDs '0 +RoCE v1 +fe80::86:1 2 +RoCE v1 +10.86.0.1 3 +RoCE v2 +10.86.0.1$'
-	line strategies ' global: yes multi-wr: yes per-io: yes frwr: yes odp: yes odp-implicit: yes$'
+	line strategies ' global: yes multi-wr: yes per-io: yes rcache: yes frwr: yes bounce: yes odp: yes odp-implicit: yes$'
 	[[ $out != *'  runs '* && $out != *'  trouble '* ]]
 	FAKEHCA=devices=3 bench devices
 	ended 0
@@ -98,7 +98,7 @@ narrow() {
 	line device 'iWARP'
 	line 'port 1' ' down .disabled.'
 	line GIDs ' 0 +iWARP +fe80'
-	line strategies ' global: yes multi-wr: yes per-io: yes frwr: no: frwr takes memory windows of type 2, and fake0 gives none .* odp: no: fake0 has no on-demand paging '
+	line strategies ' global: yes multi-wr: yes per-io: yes rcache: yes frwr: no: frwr takes memory windows of type 2, and fake0 gives none .* odp: no: fake0 has no on-demand paging '
 	line runs ' no: its port is not active'
 	FAKEHCA=infiniband=1 bench devices
 	line device ' IB, '
@@ -106,17 +106,17 @@ narrow() {
 }
 
 @test "devices: a strategy that fails when it is tried: no, and why; the others are not touched" {
-	local i names=(global multi-wr per-io frwr odp odp-implicit) whole='the whole address space'
+	local i names=(global multi-wr per-io rcache frwr bounce odp odp-implicit) whole='the whole address space'
 	export FAKEHCA_STATS=$BATS_TEST_TMPDIR/stats
 	for i in "${!names[@]}"; do
 		FAKEHCA=fail_reg_mr=$((i + 1)),fail_reg_mr_with=95 bench devices
 		ended 0
 		narrow
 		line strategies "${names[i]}: no: ibv_reg_mr of (4.0 KiB|$whole) on fake0: Operation not supported"
-		[[ $(grep -o ': yes' "$out_file" | wc -l) == 5 ]] || fail "not five that work"
+		[[ $(grep -o ': yes' "$out_file" | wc -l) == 7 ]] || fail "not seven that work"
 	done
 	bench devices
-	grep -qx reg_mr=6 "$FAKEHCA_STATS" && grep -qx dereg_mr=6 "$FAKEHCA_STATS"
+	grep -qx reg_mr=8 "$FAKEHCA_STATS" && grep -qx dereg_mr=8 "$FAKEHCA_STATS"
 }
 
 @test "devices: one that cannot be opened: why, and what to do; the others are told of" {

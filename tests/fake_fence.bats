@@ -13,7 +13,7 @@ load vm/bench
 load vm/fence
 
 LIMIT=60
-CELLS=155 OPEN=4
+CELLS=168 OPEN=5
 
 # fence SETTINGS ARG...: of the double.
 fence() {
@@ -35,6 +35,18 @@ fence() {
 	rows "$out_file" "$((5 * (13 + 15 + 17) + 3))" 'f("verdict") == "ok" || f("verdict") == "skipped"'
 	[[ $(awk -F, 'f != $4 && $4 != "" && $4 != "bytes" { f = $4; printf "%s ", f }' "$out_file" | head -c 22) == '1 100 4095 4096 102400' ]] ||
 		fail "other sizes"
+}
+
+@test "a cache of regions: open for good, and so is the rest of an I/O's last page; other pages are not" {
+	fence '' --size 1,4095,4k,5000,64k --strategy rcache
+	ended 0
+	rows "$out_file" 65 "f(\"verdict\") == \"ok\" && f(\"revoke\") == \"none\" && f(\"observed\") == f(\"expected\") && $as_expected"
+	[[ $(grep -c ',after,during,open,open,' "$out_file") == 6 && $(grep -c ',after,during,closed,closed,' "$out_file") == 4 ]] ||
+		fail "other rests of pages"
+	FAKEHCA='' bench fence -d fake0 --strategy rcache -s 5000
+	ended 0
+	says '13 cells: 13 as expected, 0 differ.'
+	says 'rcache: the peer can use the key at any time, and reach what is in the same page.'
 }
 
 @test "windows that do not keep to their bounds: before and after are open, and nothing else differs" {
@@ -89,9 +101,9 @@ fence() {
 @test "what a device lacks, and what a strategy lacks: skipped rows with the reason" {
 	fence max_mw=0
 	ended 0
-	rows "$out_file" 95 'f("verdict") == (f("strategy") == "frwr" ? "skipped" : "ok") && \
+	rows "$out_file" 108 'f("verdict") == (f("strategy") == "frwr" ? "skipped" : "ok") && \
 		(f("verdict") == "ok") == (f("note") == "")'
-	rows "$out_file" 95 'f("strategy") != "frwr" || f("note") ~ /^frwr takes memory windows/ && f("attempt") == "" && f("observed") == ""'
+	rows "$out_file" 108 'f("strategy") != "frwr" || f("note") ~ /^frwr takes memory windows/ && f("attempt") == "" && f("observed") == ""'
 	fence max_mw=0 --strategy frwr
 	ended 1
 	rows "$out_file" 4 'f("verdict") == "skipped"'
@@ -103,7 +115,7 @@ fence() {
 @test "iWARP: the same of what it has" {
 	fence iwarp=1
 	ended 0
-	rows "$out_file" 71 'f("strategy") ~ /^(frwr|odp|odp-implicit)$/ ? f("verdict") == "skipped" : f("verdict") == "ok"'
+	rows "$out_file" 84 'f("strategy") ~ /^(frwr|odp|odp-implicit)$/ ? f("verdict") == "skipped" : f("verdict") == "ok"'
 }
 
 @test "whatever the device's schedule: completions late, in another order, READs that lag" {

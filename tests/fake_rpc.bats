@@ -293,7 +293,7 @@ registers() {
 	# A client that registers 256 times for each, or binds, may be the slower one: then nobody waits to begin.
 	# What bounce exposes is one segment, and the server gathers its own memory by 30 SGEs.
 	that 'f("iterations") == 60 && f("peer_sqe_per_io") == (f("strategy") == "bounce" ? 10 : 257) && f("peer_sq_peak") < 8 && \
-		(f("peer_stalls_per_io") > 0 || f("strategy") ~ /^(per-io|frwr|bounce)$/)'
+		(f("peer_stalls_per_io") > 0 || f("strategy") ~ /^(per-io|rcache|frwr|bounce)$/)'
 	that 'f("stalls_per_io") == 0'
 	rpc 2 --op write --reply imm,send --strategy multi-wr --frags 256 -s 64k -n 60 --peer-sq-depth 8 --verify --rnr-retry 0
 	that 'f("peer_sqe_per_io") == (f("opts") ~ /reply=imm/ ? 256 : 257)'

@@ -49,6 +49,8 @@ static inline int rpc_load_connect(struct rpc_load *l, uint32_t qp)
 static inline int rpc_load_open(struct rpc_load *l, const struct cfg *cfg,
 				const struct fake_config *config)
 {
+	const struct rxfer_cache_limits limits = {(uint32_t)cfg->rcache_max, cfg->rcache_max_bytes,
+						  cfg->rcache_merge};
 	int rc;
 
 	*l = (struct rpc_load){.cfg = cfg};
@@ -58,6 +60,10 @@ static inline int rpc_load_open(struct rpc_load *l, const struct cfg *cfg,
 	rc = rxfer_dev_open("", cfg->strategy, &l->e.cdev);
 	if (!rc)
 		rc = rxfer_dev_open("", cfg->peer_strategy, &l->e.sdev);
+	if (!rc) {
+		rxfer_dev_cache(l->e.cdev, &limits);
+		rxfer_dev_cache(l->e.sdev, &limits);
+	}
 	if (!rc)
 		rc = rxfer_listen(l->e.sdev, &l->e.listener);
 	for (uint32_t qp = 0; !rc && qp < cfg->qps; qp++)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "access.h"
 #include "prop.h"
 #include "rpc_load_fixture.h"
 
@@ -74,12 +75,12 @@ static inline void random_messages(struct random_run *r, struct prop *p)
 
 static inline void random_strategies(struct random_run *r, struct prop *p)
 {
-	static const char *const names[] = {"global", "multi-wr", "per-io", "per-io"};
+	static const char *const names[] = {"global", "multi-wr", "per-io", "per-io", "rcache"};
 	struct cfg *c = &r->cfg;
 	struct rpc_plan plan;
 
-	strcpy(c->strategy, names[prop_range(p, 0, 3)]);
-	strcpy(c->peer_strategy, names[prop_range(p, 0, 3)]);
+	strcpy(c->strategy, names[prop_range(p, 0, 4)]);
+	strcpy(c->peer_strategy, names[prop_range(p, 0, 4)]);
 	rpc_plan_make(c, &plan);
 	if (!plan.carries && !r->device.device[0].iwarp && prop_chance(p, 50))
 		strcpy(c->strategy, "frwr");
@@ -88,6 +89,9 @@ static inline void random_strategies(struct random_run *r, struct prop *p)
 	while (rxfer_strategy_revokes(c->strategy, (enum rxfer_revoke)c->revoke) ||
 	       (c->reply == REPLY_IMM && c->revoke == RXFER_REVOKE_REMOTE));
 	c->mw_renew = prop_chance(p, 30);
+	c->rcache_max = prop_range(p, 1, 30); /* mostly fewer than are in use */
+	c->rcache_max_bytes = prop_chance(p, 50) ? 0 : prop_range(p, 1, 100000);
+	c->rcache_merge = prop_chance(p, 30);
 }
 
 static inline void random_device(struct random_run *r, struct prop *p)
@@ -211,6 +215,18 @@ static inline void random_phases(struct random_run *r, struct prop *p)
 		c->iters = 0;
 }
 
+static inline void random_working_set(struct random_run *r, struct prop *p)
+{
+	struct cfg *c = &r->cfg;
+	struct layout layout;
+
+	if (!c->size || prop_chance(p, 60))
+		return;
+	layout_make(c, &layout);
+	c->working_set = (c->qps * c->depth + prop_range(p, 0, 40)) * layout.slot;
+	c->access = prop_range(p, ACCESS_SEQ, ACCESS_ZIPF);
+}
+
 static inline void random_run_draw(struct random_run *r, struct prop *p)
 {
 	struct rpc_plan plan;
@@ -227,6 +243,7 @@ static inline void random_run_draw(struct random_run *r, struct prop *p)
 	rpc_plan_make(&r->cfg, &plan);
 	random_queues(r, &plan, p);
 	random_phases(r, p);
+	random_working_set(r, p);
 	r->cfg.duration_ns = r->cfg.iters ? r->duration : 1; /* who is told to stop has no limit */
 }
 

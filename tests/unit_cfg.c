@@ -151,14 +151,14 @@ static void test_defaults(void **state)
 }
 
 static const char *const wire[] = {
-	"duration",    "frag-gap",	"mode",	    "op",     "size",
-	"frags",       "depth",		"qps",	    "verify", "poll",
-	"timeout",     "rnr-retry",	"strategy", "signal", "sq-depth",
-	"iters",       "warmup",	"misalign", "inline", "max-sge",
-	"post",	       "rate",		"bidir",    "timing", "rd-atomic",
-	"sl",	       "mem",		"prefault", "revoke", "peer-strategy",
-	"peer-signal", "peer-sq-depth", "reply",    "defer",  "inline-threshold",
-	"mw-renew",    "odp-prefetch"};
+	"duration",    "frag-gap",	"mode",	      "op",	      "size",
+	"frags",       "depth",		"qps",	      "verify",	      "poll",
+	"timeout",     "rnr-retry",	"strategy",   "signal",	      "sq-depth",
+	"iters",       "warmup",	"misalign",   "inline",	      "max-sge",
+	"post",	       "rate",		"bidir",      "timing",	      "rd-atomic",
+	"sl",	       "mem",		"prefault",   "revoke",	      "peer-strategy",
+	"peer-signal", "peer-sq-depth", "reply",      "defer",	      "inline-threshold",
+	"mw-renew",    "odp-prefetch",	"rcache-max", "rcache-merge", "rcache-max-bytes"};
 
 static bool is_wire(const char *name)
 {

@@ -9,6 +9,8 @@
 
 static const enum rxfer_revoke of_kind[][5] = {
 	[FENCE_WHOLE] = {RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO},
+	[FENCE_PAGES] = {RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO},
+	[FENCE_TAIL] = {RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO},
 	[FENCE_REGION] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_AUTO},
 	[FENCE_WINDOW] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_REMOTE,
 			  RXFER_REVOKE_LAZY, RXFER_REVOKE_AUTO},
@@ -66,7 +68,8 @@ static void a_use(const struct fence_cell *c)
 static void not_a_use(const struct fence_cell *c)
 {
 	bool open = c->kind == FENCE_WHOLE ||
-		    (c->attempt == FENCE_OTHER_QP && c->kind != FENCE_WINDOW);
+		    (c->attempt == FENCE_OTHER_QP && c->kind != FENCE_WINDOW) ||
+		    (c->attempt == FENCE_AFTER && c->kind == FENCE_TAIL);
 	bool there = c->stage == FENCE_DURING;
 	enum fence_outcome out;
 
@@ -144,12 +147,13 @@ static struct fence_found found(struct fence_cell cell, enum fence_outcome obser
 	struct fence_row row = {.cell = cell, .observed = observed};
 	struct fence_rows rows = {&row, 1};
 
+	fence_expected(&cell, &row.expected);
 	return fence_find(&rows, "one");
 }
 
 static bool nothing(struct fence_found f)
 {
-	return !f.always && !f.all && !f.beyond;
+	return !f.always && !f.all && !f.pages && !f.beyond;
 }
 
 static void what_is_said_below(void **state)
@@ -174,8 +178,19 @@ static void what_is_said_below(void **state)
 	c.attempt = FENCE_MEMORY;
 	assert_true(found(c, FENCE_OPEN).beyond && !found(c, FENCE_OPEN).all);
 	assert_true(nothing(found(c, FENCE_CLOSED)));
+	c.attempt = FENCE_AFTER;
+	c.stage = FENCE_DURING;
+	c.kind = FENCE_PAGES;
+	assert_true(found(c, FENCE_OPEN).beyond && !found(c, FENCE_OPEN).pages);
+	c.kind = FENCE_TAIL;
+	assert_true(found(c, FENCE_OPEN).pages && !found(c, FENCE_OPEN).beyond);
+	c.attempt = FENCE_BEFORE;
+	assert_true(found(c, FENCE_OPEN).beyond && !found(c, FENCE_OPEN).pages);
 	c.strategy = "another";
 	assert_true(nothing(found(c, FENCE_OPEN)));
+	c = (struct fence_cell){"one", FENCE_TAIL, RXFER_REVOKE_NONE, true,
+				64,    FENCE_USE,  FENCE_COMPLETE};
+	assert_true(found(c, FENCE_OPEN).always);
 	c = (struct fence_cell){"one", FENCE_REGION, RXFER_REVOKE_ASYNC, false,
 				64,    FENCE_USE,    FENCE_COMPLETE};
 	assert_true(nothing(found(c, FENCE_OPEN)));

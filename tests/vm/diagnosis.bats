@@ -24,15 +24,15 @@ teardown() {
 	grep -qE "^ +(GIDs +)?[0-9]+ +RoCE v2 +$HOST\$" "$out_file" || fail "no such GID"
 	grep -qE "^  device +RoCE, driver rxe \(software RDMA\), .*NUMA node" "$out_file"
 	grep -qE "^  port 1 +active \(link up\), MTU .*, interface v$DEVICE, address $HOST\$" "$out_file"
-	[[ $(grep -cE '(global|multi-wr|per-io|frwr): yes$' "$out_file") == 4 ]] || fail "not four strategies"
+	[[ $(grep -cE '(global|multi-wr|per-io|rcache|frwr): yes$' "$out_file") == 5 ]] || fail "not five strategies"
 }
 
 @test "devices: a locked-memory limit of nothing: each strategy says no, and names it" {
 	ulimit -l 0
 	with 'setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock' devices -d "$DEVICE"
 	ended 0
-	[[ $(grep -cE '(global|multi-wr|per-io|frwr): no: registering .* exceeds' "$out_file") == 4 ]] ||
-		fail "not four refusals"
+	[[ $(grep -cE '(global|multi-wr|per-io|rcache|frwr): no: registering .* exceeds' "$out_file") == 5 ]] ||
+		fail "not five refusals"
 }
 
 @test "devices: no right to open it: said, with what to do" {

@@ -13,11 +13,12 @@ says() {
 }
 
 # Awk, for each row. A key of the I/O's own is what all have whose memory, or buffers, do not lie open all
-# the time.
-own='f("strategy") !~ /^(global|multi-wr|bounce|odp|odp-implicit)$/'
+# the time; that of rcache is one of whole pages, of which an I/O begins with the first.
+own='f("strategy") !~ /^(global|multi-wr|rcache|bounce|odp|odp-implicit)$/'
+ends_with_page='f("strategy") == "rcache" && (f("attempt") == "before" || f("bytes") % 4096 == 0)'
 closes_at='(f("revoke") == "sync" ? "complete" : f("revoke") == "remote" ? "replied,complete" : "revoked")'
 must_be_closed="f(\"attempt\") == \"use\" ? $own && index($closes_at, f(\"stage\")) : \
-	f(\"attempt\") ~ /^(before|after)\$/ ? $own : f(\"attempt\") == \"other-qp\" ? f(\"strategy\") == \"frwr\" : 1"
+	f(\"attempt\") ~ /^(before|after)\$/ ? $own || $ends_with_page : f(\"attempt\") == \"other-qp\" ? f(\"strategy\") == \"frwr\" : 1"
 as_expected="f(\"expected\") == (($must_be_closed) ? \"closed\" : \"open\")"
 
 # Where windows do not keep to their bounds, and all else is as it must be.

@@ -14,9 +14,9 @@ load bench
 load fence
 
 LIMIT=60
-CELLS=129 OPEN=2
+CELLS=142 OPEN=3
 # Those that rxe and siw of this kernel have.
-ours=global,multi-wr,per-io,frwr,bounce
+ours=global,multi-wr,per-io,rcache,frwr,bounce
 
 teardown() {
 	end_server
@@ -74,6 +74,10 @@ logged() {
 	ended 0
 	says '26 cells: 26 as expected, 0 differ.'
 	says 'global: the peer can use the key at any time, and reach all declared memory.'
+	bench fence -d "$DEVICE" -s 4096,5001 --strategy rcache
+	ended 0
+	says '26 cells: 26 as expected, 0 differ.'
+	says 'rcache: the peer can use the key at any time, and reach what is in the same page.'
 }
 
 @test "over iWARP: open where it must be, else the connection's end; windows there are none" {
@@ -81,7 +85,7 @@ logged() {
 	DEVICE=siw0
 	fence -s 4k --timeout 2s --strategy "$ours"
 	ended 0
-	rows "$out_file" 69 'f("strategy") == "frwr" ? f("verdict") == "skipped" : f("verdict") == "ok" && \
+	rows "$out_file" 82 'f("strategy") == "frwr" ? f("verdict") == "skipped" : f("verdict") == "ok" && \
 		f("observed") == (f("expected") == "closed" ? "ended" : "open") && '"$as_expected"
 }
 
