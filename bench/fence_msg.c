@@ -22,7 +22,7 @@ const char *fence_outcome_name(unsigned int outcome)
 
 bool fence_is_iwarp(const struct rxfer_dev *dev)
 {
-	return !strcmp(rxfer_dev_info(dev)->transport, "iWARP");
+	return is_iwarp(rxfer_dev_info(dev));
 }
 
 /* ---- Messages ---- */

@@ -3,6 +3,7 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
+#include <string.h>
 #include "hist.h"
 #include "memory.h"
 #include "opt.h"
@@ -44,6 +45,13 @@ static inline enum rxfer_opcode run_opcode(const struct cfg *cfg)
 	};
 
 	return code[cfg->op];
+}
+
+/** is_iwarp() - where a WRITE or SEND is complete as soon as TCP has taken it, and a READ is
+ * answered by writing to where its bytes go. */
+static inline bool is_iwarp(const struct rxfer_dev_info *dev)
+{
+	return !strcmp(dev->transport, "iWARP");
 }
 
 /** op_takes_recvs() - does an I/O of this kind use up RECVs of whom it is sent to? */

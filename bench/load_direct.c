@@ -15,7 +15,8 @@
  * counted from then: an I/O that had to wait behind a slow one is not made to look quick.
  *
  * The end: nobody knows which WR is the last one when it is posted (--duration), so the tail may be
- * silent. When nothing is left to issue, the drain WR proves it.
+ * silent. When nothing is left to issue, the drain WR proves it. Over iWARP a WRITE is complete
+ * when TCP has taken it: there a run of them ends with a READ, once that has come back.
  */
 #include <errno.h>
 #include <string.h>
@@ -255,12 +256,27 @@ static int direct_pass(struct load *l, struct turn *turn)
 	return d->pass(d, (struct lane *)turn);
 }
 
-/* Asks for the drain once nothing but a silent tail is left. */
+/* Fetch the last byte that was written, behind it. Of no bytes it would prove nothing: a READ's
+ * answer is what the WRITEs before it left at its address. */
+static int ask_for_proof(struct direct *d, struct lane *lane)
+{
+	struct rxfer_seg last = lane->slots[(lane->next ? lane->next : lane->depth) - 1].remote;
+
+	lane->asked = lane->turn.number;
+	last.addr += last.len - 1;
+	last.len = 1;
+	return rxfer_drain_read(lane->conn, &last, &(struct rxfer_frag){d->proof.base, 1});
+}
+
+/* Asks for the drain once nothing but a silent tail is left, or for proof of what was written. */
 static int direct_ended(struct load *l, struct turn *turn, bool *yes)
 {
 	struct lane *lane = (struct lane *)turn;
-	const struct target *t = direct_of(l)->target;
+	struct direct *d = direct_of(l);
+	const struct target *t = d->target;
 
+	if (d->proof.len && lane->asked != turn->number)
+		return ask_for_proof(d, lane);
 	*yes = lane->nfree == lane->depth && rxfer_idle(lane->conn);
 	return *yes ? 0 : rxfer_drain(lane->conn, &(struct rxfer_seg){t->addr, 0, t->key});
 }

@@ -28,6 +28,7 @@ struct lane {
 	struct slot *slots;
 	uint32_t depth, next, nfree;
 	uint32_t check, to_check;
+	uint64_t asked;	  /* so many I/Os were issued when proof was asked that they arrived */
 	uint64_t credits; /* RECVs at the peer */
 };
 
@@ -40,6 +41,7 @@ struct direct {
 	const struct target *target;
 	struct sink *sink;
 	struct area check; /* where --verify fetches WRITEs back to */
+	struct area proof; /* a byte of what was written comes here, where that takes a READ */
 	struct slot *slots;
 	struct rxfer_frag *frags;
 };

@@ -64,6 +64,7 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 
 	need_add(n, cfg->mem, load_work_bytes(cfg, layout));
 	need_add(n, MEM_ANON, check_bytes(cfg, layout));
+	need_add(n, MEM_ANON, cfg->op == OP_WRITE ? 1 : 0);
 	if (cfg->op == OP_SEND && cfg->frags > 1 && layout->messages == 1 && !strategy)
 		need_add(n, MEM_ANON, cfg->qps * cfg->depth * cfg->size);
 	need_add(n, MEM_ANON, cfg->qps * strategy);
@@ -72,12 +73,15 @@ void direct_need(const struct cfg *cfg, const struct layout *layout, struct need
 static int make_areas(struct direct *d)
 {
 	unsigned int rights = d->load.cfg->op == OP_READ ? RXFER_READ_SINK : RXFER_LOCAL;
+	bool proves = d->load.cfg->op == OP_WRITE && is_iwarp(rxfer_dev_info(d->dev));
 	int rc = load_make_work(&d->load, d->dev, rights);
 
-	if (rc)
-		return rc;
-	return area_make(d->dev, check_bytes(d->load.cfg, &d->load.layout),
-			 RXFER_FIXED | RXFER_READ_SINK, &d->check);
+	if (!rc)
+		rc = area_make(d->dev, check_bytes(d->load.cfg, &d->load.layout),
+			       RXFER_FIXED | RXFER_READ_SINK, &d->check);
+	if (!rc)
+		rc = area_make(d->dev, proves ? 1 : 0, RXFER_FIXED | RXFER_READ_SINK, &d->proof);
+	return rc;
 }
 
 static int make_arrays(struct direct *d)
@@ -132,6 +136,7 @@ void direct_free(struct load *l)
 		rxfer_unprepare(d->slots[i].prepared);
 	load_drop_work(l);
 	area_drop(&d->check);
+	area_drop(&d->proof);
 	free(d->lanes);
 	free(d->slots);
 	free(d->frags);

@@ -512,11 +512,14 @@ int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 
 #define EMPTY_RECV 8 /* bytes behind RECVs that no byte ever comes to */
 
-static unsigned int target_rights(const struct cfg *cfg)
+/* Who writes also reads: what arrived, to check it; over iWARP, that it arrived. */
+static unsigned int target_rights(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
 	if (cfg->op == OP_READ)
 		return RXFER_PEER_READ;
-	return RXFER_PEER_WRITE | (cfg->verify ? RXFER_PEER_READ : 0);
+	if (cfg->verify || is_iwarp(rxfer_dev_info(dev)))
+		return RXFER_PEER_WRITE | RXFER_PEER_READ;
+	return RXFER_PEER_WRITE;
 }
 
 static uint64_t recv_bytes(const struct cfg *cfg, const struct layout *layout, struct roles roles)
@@ -557,8 +560,8 @@ int exposed_make(const struct cfg *cfg, const struct layout *layout, struct role
 	else
 		rc = area_make(dev, recv, RXFER_FIXED, &out->recv);
 	if (!rc)
-		rc = area_make_io(dev, cfg, target_bytes(cfg, layout, roles), target_rights(cfg),
-				  &out->target);
+		rc = area_make_io(dev, cfg, target_bytes(cfg, layout, roles),
+				  target_rights(cfg, dev), &out->target);
 	if (!rc && out->target.len && cfg->op == OP_READ && cfg->verify)
 		pattern_fill(out->target.base, out->target.len, 0, 0);
 	return rc;

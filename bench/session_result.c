@@ -44,7 +44,7 @@ void result_settings(struct result *r, const struct cfg *cfg)
 /* Over iWARP a WRITE or SEND is complete when TCP has taken it: that time is no latency. */
 static bool has_latency(const struct rxfer_dev_info *dev, const struct cfg *cfg)
 {
-	return cfg->mode == MODE_RPC || cfg->op == OP_READ || strcmp(dev->transport, "iWARP");
+	return cfg->mode == MODE_RPC || cfg->op == OP_READ || !is_iwarp(dev);
 }
 
 static void fill_latency(struct result *r, const struct hist *h)

@@ -537,6 +537,11 @@ int rxfer_post_note(struct rxfer_conn *conn);
  */
 int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote);
 
+/** rxfer_drain_read() - in its place, silent tail or not: a READ of @remote into @into (RXFER_FIXED).
+ * Over iWARP it proves more: that WRITEs before it are placed (RFC 5040, 5.5). */
+int rxfer_drain_read(struct rxfer_conn *conn, const struct rxfer_seg *remote,
+		     const struct rxfer_frag *into);
+
 /**
  * struct rxfer_done - one I/O whose memory belongs to the owner again, or one message received.
  * @own_cqe: its last WR had a completion of its own (else a later one proved it)

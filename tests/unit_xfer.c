@@ -290,6 +290,47 @@ static void a_drain_proves_the_silent_tail(void **state)
 	engine_close(&p.e);
 }
 
+/* Silent or not, the tail is followed by a READ, which comes back with what was written before it.
+ */
+static void a_drain_may_be_a_read(void **state)
+{
+	struct fake_config config = engine_config();
+	struct rxfer_frag into;
+	struct rxfer_mem *mem;
+	struct rxfer_seg last;
+	char byte = 0;
+	struct pair p;
+
+	(void)state;
+	config.device[0].iwarp = true;
+	config.read_lag = 20;
+	open_pair(&p, &config, "per-io", RXFER_LOCAL);
+	connect_pair(&p, RXFER_WRITE, 1, 8, 0, "all");
+	assert_int_equal(rxfer_mem_add(p.e.cdev, &byte, 1, RXFER_FIXED | RXFER_READ_SINK, &mem), 0);
+	into = (struct rxfer_frag){&byte, 1};
+	last = remote(&p, 63, 1);
+	memset(p.mine, 7, 64);
+	assert_int_equal(write_at(&p, 0, 64, 1, 0), 0);
+	assert_int_equal(rxfer_drain_read(p.e.client, &last, &(struct rxfer_frag){p.mine, 1}),
+			 -EINVAL); /* memory that the strategy registers */
+	assert_int_equal(rxfer_drain_read(p.e.client, &last, &into), 0);
+	assert_int_equal(fake_stats()->sqes, 2);
+	for (int i = 0; i < 15; i++)
+		fake_step();
+	expect_done(&p, 1);
+	assert_false(rxfer_idle(p.e.client)); /* it may not have arrived yet */
+	assert_int_equal(byte, 0);
+	fake_run();
+	expect_nothing(&p); /* but that it is back */
+	assert_true(engine_idle(p.e.client));
+	assert_int_equal(byte, 7);
+	assert_int_equal(p.e.client->counts.sqe, 1);
+	assert_int_equal(p.e.client->counts.aside_sqe, 1);
+	assert_int_equal(p.e.client->counts.aside_cqe, 1);
+	rxfer_mem_del(mem);
+	engine_close(&p.e);
+}
+
 /*
  * A READ aside and a WRITE behind it, on a device that is slow to answer READs; some steps of it.
  * Over iWARP a WRITE may be reported before a READ that came first.
@@ -474,6 +515,7 @@ int main(void)
 		cmocka_unit_test(a_burst_ends_with_its_completion),
 		cmocka_unit_test(keys_are_looked_up_each_time),
 		cmocka_unit_test(a_drain_proves_the_silent_tail),
+		cmocka_unit_test(a_drain_may_be_a_read),
 		cmocka_unit_test(over_iwarp_what_follows_a_read_is_fenced),
 		cmocka_unit_test(over_iwarp_a_sink_must_be_declared),
 		cmocka_unit_test(elsewhere_nothing_is_fenced),
