@@ -88,6 +88,21 @@ unsigned int rpc_rights(const struct rpc_plan *plan)
 	return plan->limits.op == RPC_READ ? RXFER_EXPOSE_READ : RXFER_EXPOSE_WRITE;
 }
 
+bool rpc_reads(const struct cfg *cfg)
+{
+	struct rpc_plan p;
+
+	rpc_plan_make(cfg, &p);
+	return p.moves && p.limits.op == RPC_READ;
+}
+
+const char *rpc_peer_strategy(const struct cfg *cfg, const struct rxfer_dev_info *dev)
+{
+	if (cfg->peer_strategy[0])
+		return cfg->peer_strategy;
+	return rpc_reads(cfg) && is_iwarp(dev) ? "bounce" : "global";
+}
+
 int rpc_revoke(const struct cfg *cfg, enum rxfer_revoke *out)
 {
 	struct rpc_plan p;

@@ -39,6 +39,13 @@ int rpc_possible(const struct cfg *cfg, const struct rxfer_dev_info *dev);
 /** rpc_rights() - what the server may do with the client's memory: RXFER_EXPOSE_*, or none. */
 unsigned int rpc_rights(const struct rpc_plan *plan);
 
+/** rpc_reads() - does the server READ the client's memory into its own? */
+bool rpc_reads(const struct cfg *cfg);
+
+/** rpc_peer_strategy() - how the server registers its memory: as @cfg says; where that leaves it
+ * open, whole, but for READs over iWARP by what does not let the client write to all of it. */
+const char *rpc_peer_strategy(const struct cfg *cfg, const struct rxfer_dev_info *dev);
+
 /** rpc_revoke() - how the run takes keys back; NONE where it gives none. 0; -EOPNOTSUPP with the
  * reason where the strategy cannot. */
 int rpc_revoke(const struct cfg *cfg, enum rxfer_revoke *out);

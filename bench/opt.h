@@ -35,7 +35,7 @@ struct cfg {
 	char format[CFG_TEXT];	      /* a report's name: what stdout gets */
 	char strategy[CFG_TEXT];      /* a registration strategy's name */
 	char signal[CFG_TEXT];	      /* half, every:64, ... */
-	char peer_strategy[CFG_TEXT]; /* rpc: the server's */
+	char peer_strategy[CFG_TEXT]; /* rpc: the server's; empty: rpc_peer_strategy() knows */
 	char peer_signal[CFG_TEXT];   /* likewise */
 	char cpu[CFG_TEXT];	      /* place.h; empty: as topo_pin() does */
 	char numa[CFG_TEXT];	      /* likewise; empty: wherever it is touched first */
@@ -76,6 +76,7 @@ struct cfg {
 	uint64_t rcache_max_bytes; /* likewise; 0: no limit */
 	bool rcache_merge;	   /* what adjoins becomes one region */
 	bool mw_renew;		   /* rpc: windows are made anew before a key comes back */
+	bool unsafe_global_sink;   /* iWARP: what READs fill may lie open for longer than an I/O */
 	bool bidir;		   /* the server issues too */
 	uint64_t rd_atomic;	   /* READs in flight per QP; 0: as many as both devices can */
 	uint64_t sl;		   /* service level; 0: the path's own */

@@ -96,10 +96,9 @@ json_t *config_to_json(const struct cfg *cfg, const uint8_t token[RXFER_TOKEN_BY
 	json_t *options = json_object();
 
 	for (unsigned int i = 0; i < opt_table_count; i++)
-		if (opt_table[i].flags & OPT_WIRE)
-			json_object_set_new(
-				options, opt_table[i].name,
-				json_string(cfg_text(cfg, &opt_table[i], text, sizeof(text))));
+		if ((opt_table[i].flags & OPT_WIRE) &&
+		    cfg_text(cfg, &opt_table[i], text, sizeof(text))[0]) /* else it is unset */
+			json_object_set_new(options, opt_table[i].name, json_string(text));
 	hex(token, RXFER_TOKEN_BYTES, token_text);
 	return json_pack("{s:o,s:s}", "options", options, "token", token_text);
 }
@@ -468,6 +467,14 @@ static int cache_fits(const struct cfg *cfg, const char *strategy)
 	return 0;
 }
 
+/* What over iWARP needs a strategy that does not leave it open. */
+static bool reads(const struct cfg *cfg, struct roles roles)
+{
+	if (cfg->mode != MODE_RPC)
+		return roles.issues && cfg->op == OP_READ;
+	return roles.receives && rpc_reads(cfg);
+}
+
 int run_device(const struct cfg *cfg, const char *name, struct roles roles, struct rxfer_dev **out)
 {
 	enum rxfer_opcode op = run_opcode(cfg);
@@ -478,6 +485,8 @@ int run_device(const struct cfg *cfg, const char *name, struct roles roles, stru
 
 	if (!rc)
 		rc = rxfer_dev_open(name, strategy, out);
+	if (!rc && reads(cfg, roles) && !cfg->unsafe_global_sink)
+		rc = rxfer_dev_sink_bound(*out);
 	if (!rc)
 		rc = can_prefetch(cfg, strategy, *out);
 	if (!rc) {

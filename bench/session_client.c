@@ -313,6 +313,20 @@ static void clean_up(struct run *run)
 	rxfer_dev_close(run->dev);
 }
 
+/* The server is told what it is to be, and the row has it. */
+static void settle(struct run *run, struct result *result)
+{
+	const char *strategy;
+
+	if (run->cfg->mode != MODE_RPC)
+		return;
+	strategy = rpc_peer_strategy(run->cfg, rxfer_dev_info(run->dev));
+	run->settled = *run->cfg;
+	snprintf(run->settled.peer_strategy, CFG_TEXT, "%s", strategy);
+	snprintf(result->peer_strategy, RESULT_TEXT, "%s", strategy);
+	run->cfg = &run->settled;
+}
+
 int session_run(struct control *c, const struct peer *peer, const struct cfg *cfg,
 		const struct runtime *runtime, struct result *result)
 {
@@ -340,6 +354,7 @@ int session_run(struct control *c, const struct peer *peer, const struct cfg *cf
 	}
 	if (rc)
 		goto out;
+	settle(run, result);
 	env_fill(result, rxfer_dev_info(run->dev));
 	snprintf(result->clock, sizeof(result->clock), "%s", clock_name(&runtime->clock));
 	watch_init(&run->watch, c, cfg, runtime, server_polls(cfg) && peer->same_machine ? 2 : 1,

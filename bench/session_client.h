@@ -10,6 +10,7 @@ struct run {
 	struct control *control;
 	const struct peer *peer;
 	const struct cfg *cfg;
+	struct cfg settled; /* the same, with what was left open until the device was known */
 	const struct runtime *runtime;
 	struct layout layout;
 	struct rxfer_dev *dev;

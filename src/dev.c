@@ -491,6 +491,13 @@ int rxfer_dev_prefetch(struct rxfer_dev *dev)
 	return dev->reg->prefetch(dev);
 }
 
+int rxfer_dev_sink_bound(const struct rxfer_dev *dev)
+{
+	if (!dev->reg->open_sink || !(rxfer_sink_access(dev) & IBV_ACCESS_REMOTE_WRITE))
+		return 0;
+	return rxfer_fail(EOPNOTSUPP, "%s %s", dev->reg->name, dev->reg->open_sink);
+}
+
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev)
 {
 	return &dev->counts;

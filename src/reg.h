@@ -58,6 +58,9 @@ struct rxfer_need {
  * @no_map:     NULL; or why it cannot make local memory usable, to be read behind its name
  * @prefetch:   NULL; or, of one whose memory is paged on demand: 0 where its device takes advice
  * about pages, else -EOPNOTSUPP, worded. Where conn->prefetch is set, map and expose give it.
+ * @open_sink:  NULL: where READs bring their bytes is registered for an I/O, or is no memory of the
+ * caller's; or what lies open for longer where the peer must be allowed to write there (iWARP), to
+ * be read behind its name
  * @by_wr:      NULL; or what it does by WRs, see there
  *
  * A key's grant is entered when it becomes valid, by rxfer_exposure_granted(); before its revoke
@@ -99,6 +102,7 @@ struct rxfer_reg_ops {
 	bool keys_vary;
 	const char *no_map;
 	int (*prefetch)(struct rxfer_dev *dev);
+	const char *open_sink;
 	const struct rxfer_reg_by_wr *by_wr;
 };
 
@@ -125,6 +129,9 @@ struct rxfer_reg_by_wr {
 /* Of a strategy whose memory lies open from mem_add on. */
 #define RXFER_REG_LIES_OPEN \
 	"has no key of its own for each I/O: its memory lies open all the time (--revoke none)"
+#define RXFER_REG_OPEN_SINK                                                                        \
+	"registers memory whole: over iWARP what READs fill would lie open to the peer's writes, " \
+	"all of it, all the time (--unsafe-global-sink allows it)"
 #define RXFER_REG_REVOKES_NOTHING                                                            \
 	.revokes = RXFER_REVOKES(NONE),                                                      \
 	.no_revoke = {NULL, RXFER_REG_LIES_OPEN, RXFER_REG_LIES_OPEN, RXFER_REG_LIES_OPEN,   \

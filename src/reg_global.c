@@ -12,6 +12,7 @@ const struct rxfer_reg_ops rxfer_reg_global = {
 	.summary = "one region over all memory, made once; fragments gathered by SGEs",
 	.engine = "",
 	.keys_only = true,
+	.open_sink = RXFER_REG_OPEN_SINK,
 	.supported = rxfer_reg_always,
 	.mem_add = rxfer_reg_mem_whole,
 	.mem_del = rxfer_reg_mem_drop,

@@ -18,6 +18,7 @@ const struct rxfer_reg_ops rxfer_reg_multi_wr = {
 	.engine = "",
 	.sge_per_wr = 1,
 	.keys_only = true,
+	.open_sink = RXFER_REG_OPEN_SINK,
 	.supported = rxfer_reg_always,
 	.mem_add = rxfer_reg_mem_whole,
 	.mem_del = rxfer_reg_mem_drop,

@@ -408,6 +408,8 @@ const struct rxfer_reg_ops rxfer_reg_rcache = {
 			[RXFER_REVOKE_LAZY] = KEEPS,
 		},
 	.keys_vary = true,
+	.open_sink =
+		"keeps what it registered: over iWARP what READs filled would lie open to the peer's writes after the I/O (--unsafe-global-sink allows it)",
 	.expose_open = rcache_expose_open,
 	.expose_close = rcache_expose_close,
 	.expose = rcache_expose,

@@ -262,6 +262,10 @@ enum rxfer_opcode {
  * operation (iWARP: immediate data). */
 int rxfer_dev_can(const struct rxfer_dev *dev, enum rxfer_opcode op);
 
+/** rxfer_dev_sink_bound() - 0; or -EOPNOTSUPP with the reason where the device's strategy would let
+ * the peer write to what our READs fill for longer than an I/O. See RXFER_READ_SINK. */
+int rxfer_dev_sink_bound(const struct rxfer_dev *dev);
+
 /*
  * struct rxfer_shape - the largest I/O a connection will see; N, the credits of one I/O, follows
  * from it.
@@ -537,8 +541,8 @@ int rxfer_post_note(struct rxfer_conn *conn);
  */
 int rxfer_drain(struct rxfer_conn *conn, const struct rxfer_seg *remote);
 
-/** rxfer_drain_read() - in its place, silent tail or not: a READ of @remote into @into (RXFER_FIXED).
- * Over iWARP it proves more: that WRITEs before it are placed (RFC 5040, 5.5). */
+/** rxfer_drain_read() - in its place, silent tail or not: a READ of @remote into @into
+ * (RXFER_FIXED). Over iWARP it proves more: that WRITEs before it are placed (RFC 5040, 5.5). */
 int rxfer_drain_read(struct rxfer_conn *conn, const struct rxfer_seg *remote,
 		     const struct rxfer_frag *into);
 

@@ -215,7 +215,7 @@ options_of_commands() {
 	local name commands values n=0
 	while read -r _ name commands values; do
 		[[ $values == \[* && $values != *..* ]] || continue
-		sed 's/^.//; s/;.*//; s/, /\n/g; s/:K/:/g' <<<"$values" >"$BATS_TEST_TMPDIR/help"
+		sed 's/^.//; s/[];].*//; s/, /\n/g; s/:K/:/g' <<<"$values" >"$BATS_TEST_TMPDIR/help"
 		completed "${commands%%,*} $name " >"$BATS_TEST_TMPDIR/completion"
 		diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/completion"
 		n=$((n + 1))

@@ -147,7 +147,7 @@ sent_credits() {
 	failed '--sl 5: the queue pair on fake0 has service level 0 instead'
 	bench loopback -d fake0 --sl 8 -n 5 --format csv
 	failed '--sl 8 cannot be had on fake0' '8 priorities'
-	FAKEHCA=iwarp=1 bench loopback -d fake0 --sl 1 -n 5 --format csv
+	FAKEHCA=iwarp=1 bench loopback -d fake0 --sl 1 --op write -n 5 --format csv
 	failed '--sl 1 cannot be had on fake0: it is iWARP'
 	FAKEHCA=fail_modify_qp=2,fail_modify_qp_with=22 bench loopback -d fake0 --sl 1 -n 5 --format csv
 	failed 'fake0 refuses to make the queue pair ready .RTR.'

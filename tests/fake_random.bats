@@ -123,7 +123,10 @@ draw_device() {
 		sq_extra={1,9} mtu={256,4096} max_sge={4,5}; do
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
-	[[ ${args[*]} == *imm* || ${args[*]} == *frwr* ]] || ((RANDOM % 5)) || FAKEHCA+=,iwarp=1,early_sends=1
+	[[ ${args[*]} == *imm* || ${args[*]} == *frwr* ]] || ((RANDOM % 5)) || {
+		FAKEHCA+=,iwarp=1,early_sends=1
+		args+=(--unsafe-global-sink)
+	}
 }
 
 # draws DRAW: $RUNS runs, of what that function draws.

@@ -495,7 +495,7 @@ peer_by_rules() {
 		for how in '--op read --strategy per-io --defer slot,recv' '--op write --strategy multi-wr --defer slot,recv' \
 			'--op read,send --strategy global,per-io --peer-sq-depth 4'; do
 			# shellcheck disable=SC2086 # words
-			FAKEHCA=$device bench loopback -d fake0 --mode rpc $how --frags 5 -s 3000 -n 60 --depth 7 --verify \
+			FAKEHCA=$device bench loopback -d fake0 --mode rpc --unsafe-global-sink $how --frags 5 -s 3000 -n 60 --depth 7 --verify \
 				--rnr-retry 0 --format csv
 			ended 0
 			that 'f("status") == "ok" && f("iterations") == 60 && f("verify") == "yes"'

@@ -59,7 +59,8 @@ static inline int rpc_load_open(struct rpc_load *l, const struct cfg *cfg,
 	layout_make(cfg, &l->layout);
 	rc = rxfer_dev_open("", cfg->strategy, &l->e.cdev);
 	if (!rc)
-		rc = rxfer_dev_open("", cfg->peer_strategy, &l->e.sdev);
+		rc = rxfer_dev_open("", rpc_peer_strategy(cfg, rxfer_dev_info(l->e.cdev)),
+				    &l->e.sdev);
 	if (!rc) {
 		rxfer_dev_cache(l->e.cdev, &limits);
 		rxfer_dev_cache(l->e.sdev, &limits);

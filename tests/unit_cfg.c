@@ -136,7 +136,7 @@ static void test_defaults(void **state)
 	assert_string_equal(c.signal, "half");
 	assert_string_equal(c.device, "");
 	assert_int_equal(c.revoke, RXFER_REVOKE_AUTO);
-	assert_string_equal(c.peer_strategy, "global");
+	assert_string_equal(c.peer_strategy, "");
 	assert_string_equal(c.peer_signal, "half");
 	assert_int_equal(c.peer_sq_depth, 0);
 	assert_int_equal(c.reply, REPLY_SEND);
@@ -150,15 +150,47 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg_check(&c, text, sizeof(text)), 0);
 }
 
-static const char *const wire[] = {
-	"duration",    "frag-gap",	"mode",	      "op",	      "size",
-	"frags",       "depth",		"qps",	      "verify",	      "poll",
-	"timeout",     "rnr-retry",	"strategy",   "signal",	      "sq-depth",
-	"iters",       "warmup",	"misalign",   "inline",	      "max-sge",
-	"post",	       "rate",		"bidir",      "timing",	      "rd-atomic",
-	"sl",	       "mem",		"prefault",   "revoke",	      "peer-strategy",
-	"peer-signal", "peer-sq-depth", "reply",      "defer",	      "inline-threshold",
-	"mw-renew",    "odp-prefetch",	"rcache-max", "rcache-merge", "rcache-max-bytes"};
+static const char *const wire[] = {"duration",
+				   "frag-gap",
+				   "mode",
+				   "op",
+				   "size",
+				   "frags",
+				   "depth",
+				   "qps",
+				   "verify",
+				   "poll",
+				   "timeout",
+				   "rnr-retry",
+				   "strategy",
+				   "signal",
+				   "sq-depth",
+				   "iters",
+				   "warmup",
+				   "misalign",
+				   "inline",
+				   "max-sge",
+				   "post",
+				   "rate",
+				   "bidir",
+				   "timing",
+				   "rd-atomic",
+				   "sl",
+				   "mem",
+				   "prefault",
+				   "revoke",
+				   "peer-strategy",
+				   "peer-signal",
+				   "peer-sq-depth",
+				   "reply",
+				   "defer",
+				   "inline-threshold",
+				   "mw-renew",
+				   "odp-prefetch",
+				   "rcache-max",
+				   "rcache-merge",
+				   "rcache-max-bytes",
+				   "unsafe-global-sink"};
 
 static bool is_wire(const char *name)
 {
@@ -485,7 +517,7 @@ static const struct {
 static const struct {
 	const char *name, *value, *def;
 } rpc_only[] = {
-	{"revoke", "sync", "auto"},	 {"peer-strategy", "per-io", "global"},
+	{"revoke", "sync", "auto"},	 {"peer-strategy", "per-io", NULL},
 	{"peer-signal", "io", "half"},	 {"peer-sq-depth", "64", "0"},
 	{"reply", "imm", "send"},	 {"defer", "recv", "slot"},
 	{"inline-threshold", "4k", "0"}, {"mw-renew", "yes", "no"},
@@ -498,7 +530,8 @@ static void set_all(struct cfg *c, const char *mode, const char *name, const cha
 	cfg_init(c);
 	assert_int_equal(cfg_set(c, "mode", mode, why, sizeof(why)), 0);
 	assert_int_equal(cfg_set(c, "op", "write", why, sizeof(why)), 0);
-	assert_int_equal(cfg_set(c, name, value, why, sizeof(why)), 0);
+	if (value) /* else it is unset */
+		assert_int_equal(cfg_set(c, name, value, why, sizeof(why)), 0);
 }
 
 /* What only rpc mode has is taken there, and outside it where it is the default. */

@@ -238,12 +238,12 @@ static void test_modes(void **state)
 	static const char *const revokes[] = {
 		"rpc: revoke=sync peer-strategy=per-io signal=io",
 		"rpc: revoke=sync peer-strategy=per-io",
-		"rpc: revoke=sync signal=io",
-		"rpc: revoke=sync",
+		"rpc: revoke=sync peer-strategy=global signal=io",
+		"rpc: revoke=sync peer-strategy=global",
 		"rpc: peer-strategy=per-io signal=io",
 		"rpc: peer-strategy=per-io",
-		"rpc: signal=io",
-		"rpc: ",
+		"rpc: peer-strategy=global signal=io",
+		"rpc: peer-strategy=global",
 	};
 
 	(void)state;

@@ -115,7 +115,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 # bats test_tags=siw
 @test "--sl: iWARP has no service level, and the run says so" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
-	bench loopback -d siw0 --sl 0,3 -n 5 --format csv
+	bench loopback -d siw0 --op write --sl 0,3 -n 5 --format csv
 	complained 1 '--sl 3 cannot be had on siw0: it is iWARP'
 	rows "$out_file" 2 'f("opts") ~ /sl=3/ ? f("status") == "failed" && f("reason") ~ /iWARP/ \
 		: f("status") == "ok"'
@@ -124,8 +124,13 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 # bats test_tags=siw
 @test "over iWARP as well" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
-	DEVICE=siw0 loop 18 --op read,write,send --strategy global,multi-wr,per-io -s 4097 --frags 3,33 --frag-gap 13 --depth 4 -n 10 --verify
-	rows "$out_file" 18 'f("transport") == "iWARP" && f("iterations") == 10'
+	DEVICE=siw0 loop 24 --op read,write,send --strategy global,multi-wr,per-io,bounce -s 4097 --frags 3,33 --frag-gap 13 --depth 4 \
+		-n 10 --verify --unsafe-global-sink
+	rows "$out_file" 24 'f("transport") == "iWARP" && f("iterations") == 10'
+	bench loopback -d siw0 --op read --strategy all -s 4k --frags 16 -n 10 --verify --format csv
+	ended 0
+	rows "$out_file" 5 'f("strategy") ~ /^(per-io|bounce)$/ ? f("status") == "ok" && f("sqe_per_io") == (f("strategy") == "bounce" ? 1 : 16) : \
+		f("status") == "skipped" && f("reason") ~ (f("strategy") == "frwr" ? "no key for local use" : "--unsafe-global-sink")'
 }
 
 # A library between the program and libibverbs gives the device a copy of the memory of each I/O,

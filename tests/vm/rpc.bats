@@ -83,12 +83,23 @@ messages() {
 	on_siw
 	rpc 18 --op read,write,send --strategy global,multi-wr,per-io -s 4k --frags 1,16 --depth 4 -n 20 --warmup 2 --verify
 	that 18 "$as_rules"' && f("iterations") == 20 && f("transport") == "iWARP"'
+	that 18 'f("peer_strategy") == (f("op") == "read" ? "bounce" : "global")'
 	rpc 9 --op read,write,send --strategy global,multi-wr,per-io -s 256k --frags 16 --depth 4 -n 8 --warmup 0 --verify
 	that 9 "$as_rules"
 }
 
 @test "queues: as deep as they need be, half, the least; a server of 8 entries for I/Os of 256 segments" {
 	queues
+}
+
+@test "over iWARP: where the server READs to: for the I/O alone, or as --unsafe-global-sink allows" {
+	on_siw
+	bench loopback -d siw0 --mode rpc --op read --peer-strategy all -s 4k --frags 16 -n 10 --verify --inline 32 --format csv
+	ended 0
+	rows "$out_file" 5 'f("peer_strategy") ~ /^(per-io|bounce)$/ ? f("status") == "ok" && f("peer_sqe_per_io") == 17 : \
+		f("status") == "skipped" && f("reason") ~ (f("peer_strategy") == "frwr" ? "no key for local use" : "--unsafe-global-sink")'
+	rpc 2 --op read --peer-strategy global,multi-wr -s 4k --frags 16 -n 10 --verify --unsafe-global-sink
+	that 2 'f("peer_sqe_per_io") == 17'
 }
 
 @test "over iWARP: queues" {
