@@ -17,6 +17,7 @@ void load_init(struct load *l, const struct cfg *cfg, const struct layout *layou
 			   .nlanes = (uint32_t)cfg->qps,
 			   .timed = cfg->timing != TIMING_OFF,
 			   .finished = true};
+	touch_init(&l->touch, cfg->touch);
 }
 
 uint64_t load_work_bytes(const struct cfg *cfg, const struct layout *layout)

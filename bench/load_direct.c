@@ -26,9 +26,9 @@
 
 /*
  * What the options say is known before the first I/O, so an I/O need not ask: pass() and what it
- * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive; @sends:
- * they take RECVs of the peer. direct_way() picks. Each I/O on a slot is the same, and was
- * prepared, unless its bytes are checked or its memory is another one each time.
+ * calls are compiled three times. @plain: no check of bytes, no rate, nothing to receive, memory as
+ * it is; @sends: they take RECVs of the peer. direct_way() picks. Each I/O on a slot is the same,
+ * and was prepared, unless its bytes are checked or its memory is another one each time.
  */
 #define HOT static inline __attribute__((always_inline))
 
@@ -73,6 +73,8 @@ HOT int issue(struct direct *d, struct lane *lane, bool sends, bool plain)
 		s->number = lane->turn.number;
 		verify_prepare(d, lane, s);
 	}
+	if (!plain && d->load.touch.how && !lane->turn.stalled)
+		touch_frags(&d->load.touch, s->frags, d->nfrags);
 	s->start = start_of(d, lane, plain);
 	if (!sends || lane->credits >= d->load.layout.messages)
 		rc = post(d, lane, s, plain);
@@ -239,7 +241,7 @@ static int pass_any(struct direct *d, struct lane *lane)
 
 static bool is_plain(const struct cfg *cfg)
 {
-	return !cfg->verify && !cfg->rate && !cfg->bidir && !cfg->working_set;
+	return !cfg->verify && !cfg->rate && !cfg->bidir && !cfg->working_set && !cfg->touch;
 }
 
 int (*direct_way(const struct cfg *cfg))(struct direct *d, struct lane *lane)

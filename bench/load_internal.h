@@ -6,6 +6,7 @@
 #include "access.h"
 #include "load.h"
 #include "peak.h"
+#include "touch.h"
 
 /* I/Os that one completion proves are handed up together, so many of them at once; and so much is
  * done on one QP before the next one has its turn. */
@@ -56,6 +57,7 @@ struct load_ops {
  * @seen:      the watch's latest look at the clock that was attended to
  * @work:      local memory of all slots, or the working set
  * @access:    of the pieces of that
+ * @touch:     what is done to an I/O's before it begins
  */
 struct load {
 	const struct load_ops *ops;
@@ -80,6 +82,7 @@ struct load {
 	struct watch *watch;
 	struct area work;
 	struct access access;
+	struct touch touch;
 };
 
 /** load_init() - all but @ops, @lanes, @messages and @work. */

@@ -287,6 +287,8 @@ static int issue(struct rpc_client *c, struct lane *lane)
 		rpc_bytes_poison(io->frags + 1, c->plan.frags);
 	else if (c->load.cfg->verify)
 		rpc_bytes_fill(io->frags + 1, c->plan.frags, bytes_of(c, lane, io));
+	if (c->load.touch.how)
+		touch_frags(&c->load.touch, io->frags + 1, c->plan.frags);
 	io->start = start_of(c, lane);
 	rc = expose(c, lane, io);
 	if (!rc)

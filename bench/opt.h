@@ -17,6 +17,7 @@ enum cfg_mode { MODE_DIRECT, MODE_RPC };
 enum cfg_op { OP_READ, OP_WRITE, OP_WRITE_IMM, OP_SEND };
 enum cfg_mem { MEM_ANON, MEM_THP, MEM_HUGETLB, MEM_MEMFD, MEM_FILE };
 enum cfg_prefault { PREFAULT_NO, PREFAULT_YES };
+enum cfg_touch { TOUCH_OFF, TOUCH_WARM, TOUCH_COLD };
 enum cfg_poll { POLL_BUSY, POLL_YIELD, POLL_EVENT };
 enum cfg_post { POST_CHAIN, POST_SINGLE };
 enum cfg_reply { REPLY_SEND, REPLY_IMM };
@@ -47,6 +48,7 @@ struct cfg {
 	uint64_t poll;	   /* enum cfg_poll */
 	uint64_t mem;	   /* enum cfg_mem */
 	uint64_t prefault; /* enum cfg_prefault */
+	uint64_t touch;	   /* enum cfg_touch; of the client's I/Os */
 	uint64_t size;	   /* bytes of an I/O; rpc: 0 for request and reply alone */
 	uint64_t frags;
 	uint64_t frag_gap;	/* bytes between fragments */

@@ -8,6 +8,7 @@
 #include "rpc_msg.h"
 #include "rxfer.h"
 #include "sig.h"
+#include "touch.h"
 
 /* A predicate is true where the settings contradict each other. */
 
@@ -139,6 +140,11 @@ static bool set_of_nothing(const struct cfg *c)
 	return c->working_set && !c->size;
 }
 
+static bool cold_without_flush(const struct cfg *c)
+{
+	return c->touch == TOUCH_COLD && !touch_can_flush();
+}
+
 #define RULE_OPTIONS 5
 
 static const struct rule {
@@ -205,6 +211,9 @@ static const struct rule {
 	{one_file_for_two,
 	 {"mem-file", "bidir"},
 	 "both directions have memory of their own, and the file is one; leave out one of them"},
+	{cold_without_flush,
+	 {"touch"},
+	 "on this kind of CPU no instruction is known that empties caches; take off or warm"},
 	{imm_inside_message,
 	 {"reply", "size", "inline-threshold"},
 	 "such an I/O has no WRITE to carry the reply; take a larger size or a lower threshold"},

@@ -32,6 +32,7 @@
 static const char *const mode_names[] = {"direct", "rpc", NULL};
 static const char *const op_names[] = {"read", "write", "write-imm", "send", NULL};
 static const char *const prefault_names[] = {"no", "yes", NULL};
+static const char *const touch_names[] = {"off", "warm", "cold", NULL};
 static const char *const poll_names[] = {"busy", "yield", "event", NULL};
 static const char *const post_names[] = {"chain", "single", NULL};
 static const char *const reply_names[] = {"send", "imm", NULL};
@@ -250,6 +251,9 @@ const struct opt opt_table[] = {
 	  .arg = "WHAT", .help = "touch the memory of I/Os before the run (no: the first I/O on a page does)" },
 	{ "odp-prefetch", 0, OPT_ENUM, AT(odp_prefetch), OPT_SWEEP | SHARED, RUNS, .def = "off", .names = odp_prefetch_names,
 	  .arg = "WHAT", .help = "on-demand paging: nothing, or the pages of each I/O are asked for before it" },
+	{ "touch", 0, OPT_ENUM, AT(touch), OPT_SWEEP | OPT_RUN, RUNS, .def = "off", .names = touch_names,
+	  .arg = "HOW", .help = "before each I/O of the client, and before its clock starts, the CPU brings its "
+				"memory into its caches, or out of all caches" },
 	{ "revoke", 0, OPT_ENUM, AT(revoke), OPT_SWEEP | SHARED | OPT_RPC, RUNS | CMD_FENCE, .def = "auto", .list = rxfer_revoke_name,
 	  .arg = "HOW", .help = "rpc: how an I/O's keys are taken from the server again (fence, unset: each way that a "
 				     "strategy has)" },

@@ -102,6 +102,30 @@ of_double() {
 		-n 100 --verify --signal every:7 --peer-signal every:5
 }
 
+@test "--touch: in both modes, verified; told in the row" {
+	loop 12 --op read,write --touch all --strategy bounce,per-io -s 5000 --frags 3 -n 60 --verify
+	loop 6 --mode rpc --op read,write,send --touch warm,cold --strategy bounce -s 5000 --frags 3 -n 60 --verify
+	that 'f("opts") ~ /touch=(warm|cold) /'
+	loop 3 --op send --touch all --depth 3 --bidir -s 64 -n 60
+	loop 2 --op write --touch warm,cold --rate 20000 -s 64 -n 60
+}
+
+# least COLUMN TOUCH: of the latest runs.
+least() {
+	awk -F, -v name="$1" -v want="touch=$2 " '
+	NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i }
+	NR > 1 && index($c["opts"], want) && (least == "" || $c[name] + 0 < least) { least = $c[name] + 0 }
+	END { print least }' "$out_file"
+}
+
+# Others use the machine, too: the least of ten each.
+@test "--touch: a copy from memory takes longer than one from the cache" {
+	! grep -q 'QEMU TCG' /proc/cpuinfo || skip "an emulated CPU has no caches"
+	loop 20 --op write --touch warm,cold --strategy bounce --timing phases -s 64k --depth 1 -n 30 --sq-depth 3,4,5,6,7,8,9,10,11,12
+	awk -v cold="$(least map_us_per_io cold)" -v warm="$(least map_us_per_io warm)" \
+		'BEGIN { print cold, warm; exit !(warm > 0 && cold > 1.3 * warm) }' >&2 || fail "cold is as quick as warm"
+}
+
 @test "buffers that do not fit into memory are refused before they are made, at either end" {
 	bench loopback -d fake0 --mode rpc --strategy bounce --op write -s 1g --depth 4096 -n 1 --format csv
 	complained 1 'run 1 of 1: 4194304\.0 MiB of memory are needed at once and '

@@ -46,9 +46,10 @@ draw_io() {
 	one_of 1 1 2 3 7 16
 	((frags = it < size ? it : size, smallest = frags + 1))
 	args+=(--size "$size" --frags "$frags")
-	add --strategy global multi-wr per-io
+	add --strategy global multi-wr per-io bounce
 	add --frag-gap 0 1 8 4096
 	add --misalign 0 0 1 63 4095
+	add --touch off off warm cold
 	add --max-sge 0 0 1 2 4
 	add --depth 1 1 2 3 5 16 64
 	add --qps 1 1 2 3 8
@@ -70,8 +71,8 @@ draw_rpc() {
 	one_of 0 1 8 4096
 	args+=(--frag-gap "$it")
 	[[ $it != 0 ]] || runs=1
-	one_of global multi-wr per-io
-	[[ $op == send ]] || one_of global multi-wr per-io frwr frwr frwr
+	one_of global multi-wr per-io bounce
+	[[ $op == send ]] || one_of global multi-wr per-io bounce frwr frwr frwr
 	args+=(--strategy "$it")
 	case $it in
 	per-io) one_of sync async auto ;;
@@ -83,7 +84,7 @@ draw_rpc() {
 	smallest=2
 	[[ ${args[*]} != *frwr* ]] || ((smallest = 2 * runs + 2))
 	[[ $op != write || $revoke == remote ]] || add --reply send imm
-	add --peer-strategy global multi-wr per-io
+	add --peer-strategy global multi-wr per-io bounce
 	add --defer slot recv
 	add --depth 1 1 2 3 5 16 64
 	add --qps 1 1 2 3 8

@@ -141,6 +141,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.peer_sq_depth, 0);
 	assert_int_equal(c.reply, REPLY_SEND);
 	assert_int_equal(c.defer, DEFER_SLOT);
+	assert_int_equal(c.touch, TOUCH_OFF);
 	assert_int_equal(c.inline_threshold, 0);
 	assert_int_equal(c.mem, MEM_ANON);
 	assert_int_equal(c.prefault, PREFAULT_YES);
