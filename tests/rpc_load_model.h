@@ -52,13 +52,15 @@ static inline void model_keys(struct model *m, const struct cfg *c, enum rxfer_r
  * Fragments that adjoin are one segment, and one local piece, unless a strategy takes each for
  * itself. Where there are several segments each has just one fragment. Where there is one, it is
  * all one WR, or, in rounds, one each, unless the server's pieces are several, and then so are its
- * WRs, of one SGE each.
+ * WRs, of as many SGEs as they may have. Under bounce a list of fragments is one piece.
  */
 static inline void make_model(struct model *m, const struct cfg *c, const struct rpc_plan *plan,
 			      enum rxfer_revoke revoke, const struct rxfer_conn *server)
 {
 	bool adjoin = c->frag_gap == 0, many = !strcmp(c->strategy, "multi-wr");
 	bool theirs = !strcmp(c->peer_strategy, "multi-wr");
+	bool copies = !strcmp(c->strategy, "bounce"),
+	     they_copy = !strcmp(c->peer_strategy, "bounce");
 	struct rxfer_conn_info info;
 	uint32_t n, chunk;
 
@@ -69,12 +71,12 @@ static inline void make_model(struct model *m, const struct cfg *c, const struct
 	if (!m->moves)
 		return;
 	rxfer_conn_info(server, &info);
-	m->segs = adjoin && !many ? 1 : (uint32_t)c->frags;
+	m->segs = copies || (adjoin && !many) ? 1 : (uint32_t)c->frags;
 	m->request += 16 * m->segs;
-	n = counted_on(c, m, info.sge_per_wr) - m->imm;
+	n = counted_on(c, m, they_copy ? (uint32_t)c->frags : info.sge_per_wr) - m->imm;
 	chunk = info.sq_depth - 2;
 	m->rounds = n > chunk ? (n + chunk - 1) / chunk : 1;
-	m->wrs = m->segs == 1 && !theirs ? m->rounds : (uint32_t)c->frags;
+	m->wrs = m->segs > 1 || theirs ? (uint32_t)c->frags : adjoin ? m->rounds : n + m->imm;
 	model_keys(m, c, revoke);
 }
 

@@ -75,12 +75,13 @@ static inline void random_messages(struct random_run *r, struct prop *p)
 
 static inline void random_strategies(struct random_run *r, struct prop *p)
 {
-	static const char *const names[] = {"global", "multi-wr", "per-io", "per-io", "rcache"};
+	static const char *const names[] = {"global", "multi-wr", "per-io",
+					    "per-io", "rcache",	  "bounce"};
 	struct cfg *c = &r->cfg;
 	struct rpc_plan plan;
 
-	strcpy(c->strategy, names[prop_range(p, 0, 4)]);
-	strcpy(c->peer_strategy, names[prop_range(p, 0, 4)]);
+	strcpy(c->strategy, names[prop_range(p, 0, 5)]);
+	strcpy(c->peer_strategy, names[prop_range(p, 0, 5)]);
 	rpc_plan_make(c, &plan);
 	if (!plan.carries && !r->device.device[0].iwarp && prop_chance(p, 50))
 		strcpy(c->strategy, "frwr");
@@ -141,7 +142,9 @@ static inline uint32_t client_need(const struct cfg *c, const struct rpc_plan *p
  * still free. */
 static inline uint32_t server_need(const struct cfg *c, bool moves, bool imm)
 {
-	return 1 + (moves ? (uint32_t)c->frags - imm : 0);
+	bool one = !strcmp(c->strategy, "bounce") && !strcmp(c->peer_strategy, "bounce");
+
+	return 1 + (moves ? (one ? 1 : (uint32_t)c->frags) - imm : 0);
 }
 
 static inline uint64_t ample_depth(const struct cfg *c, bool moves, bool imm)
