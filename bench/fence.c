@@ -208,7 +208,9 @@ static enum fence_kind kind_of(const char *strategy, uint64_t bytes)
 		return bytes % FENCE_PAGE ? FENCE_TAIL : FENCE_PAGES;
 	if (!rxfer_strategy_revokes(strategy, RXFER_REVOKE_NONE))
 		return FENCE_WHOLE;
-	return rxfer_strategy_by_wr(strategy) ? FENCE_WINDOW : FENCE_REGION;
+	if (!rxfer_strategy_by_wr(strategy))
+		return FENCE_REGION;
+	return rxfer_strategy_on_qp(strategy) ? FENCE_WINDOW : FENCE_LIST;
 }
 
 /* All attempts at all stages that there are. */

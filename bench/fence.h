@@ -18,6 +18,7 @@ enum fence_kind {
 	FENCE_REGION, /* a region of the I/O's own, made and given back by calls */
 	FENCE_WINDOW, /* a window, granted and revoked by work requests */
 	FENCE_BUFFER, /* the buffers that I/Os are copied to and from, for good */
+	FENCE_LIST,   /* a list of pieces, likewise, with addresses of its own */
 };
 
 enum fence_attempt {

@@ -295,16 +295,22 @@ static struct fence_try attempt_of(const struct held *h)
 			      .addr = begin,
 			      .len = h->told.len,
 			      .key = h->told.key,
+			      .position = FENCE_PAGE,
 			      .seed = h->f->number};
 
 	if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER) {
-		t.addr = c->attempt == FENCE_BEFORE ? begin - 1 : begin + t.len;
+		uint64_t by = c->attempt == FENCE_BEFORE ? UINT64_MAX : t.len;
+
+		t.addr += by;
+		t.position += by;
 		t.len = 1;
 	}
+	if (c->attempt == FENCE_PARENT) {
+		t.addr = memory;
+		t.key = h->f->below;
+	}
 	t.write |= c->attempt == FENCE_WRITE_READ_ONLY;
-	t.key = c->attempt == FENCE_PARENT ? h->f->below : t.key;
 	t.conn = c->attempt == FENCE_OTHER_QP;
-	t.position = FENCE_PAGE + t.addr - begin;
 	return t;
 }
 
@@ -356,8 +362,8 @@ static int check_piece(const struct held *h, const char *is, size_t len, const s
 		return 0;
 	snprintf(words, sizeof(words),
 		 "told to be %s, but byte %lld from where it was to %s is not as it must be",
-		 fence_outcome_name(row->observed),
-		 (long long)((intptr_t)(is + i) - (intptr_t)t->addr), t->write ? "write" : "read");
+		 fence_outcome_name(row->observed), (long long)i - (long long)t->position,
+		 t->write ? "write" : "read");
 	return failed(row, words);
 }
 
@@ -394,7 +400,7 @@ static int check_open(struct held *h, const struct fence_try *t, const struct fe
 	struct rxfer_wait wait = wait_now(h->f);
 	int rc;
 
-	if (!t->write && tried->sum != fence_sum((void *)(uintptr_t)t->addr, t->len))
+	if (!t->write && tried->sum != fence_sum((char *)h->f->arena.base + t->position, t->len))
 		return failed(row, "told to be open, but the READ brought other bytes");
 	if (!t->write)
 		return 0;

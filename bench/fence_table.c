@@ -34,7 +34,8 @@ const char *fence_stage_name(enum fence_stage stage)
 #define REGION (1u << FENCE_REGION)
 #define WINDOW (1u << FENCE_WINDOW)
 #define BUFFER (1u << FENCE_BUFFER)
-#define OWN    (REGION | WINDOW) /* a key of the I/O's own */
+#define LIST   (1u << FENCE_LIST)
+#define OWN    (REGION | WINDOW | LIST) /* a key of the I/O's own */
 #define EVERY  (KEPT | OWN | BUFFER)
 
 #define NONE   (1u << RXFER_REVOKE_NONE)
@@ -82,8 +83,8 @@ static const struct {
 	{FENCE_BEFORE, PAGES | TAIL, ANY, FENCE_DURING, FENCE_CLOSED},
 	{FENCE_AFTER, PAGES, ANY, FENCE_DURING, FENCE_CLOSED},
 	{FENCE_AFTER, TAIL, ANY, FENCE_DURING, FENCE_OPEN},
-	/* It holds the I/O's bytes; bounds are checked to the byte. */
-	{FENCE_BEFORE, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
+	/* It holds the I/O's bytes; bounds are checked to the byte. A list begins at address 0. */
+	{FENCE_BEFORE, REGION | WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 	{FENCE_AFTER, OWN, ANY, FENCE_DURING, FENCE_CLOSED},
 	/* (Beside a buffer there is another one, or nothing: that is the strategy's business.) */
 
@@ -93,11 +94,11 @@ static const struct {
 	/* The memory was declared, or the key granted, for reading alone. */
 	{FENCE_WRITE_READ_ONLY, EVERY, ANY, FENCE_DURING, FENCE_CLOSED},
 
-	/* The region below a window gives the peer no right. */
-	{FENCE_PARENT, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
+	/* The region below a window or a list gives the peer no right. */
+	{FENCE_PARENT, WINDOW | LIST, ANY, FENCE_DURING, FENCE_CLOSED},
 
-	/* A region is good on all queue pairs of its protection domain. */
-	{FENCE_OTHER_QP, KEPT | REGION | BUFFER, ANY, FENCE_DURING, FENCE_OPEN},
+	/* A region, or a list, is good on all queue pairs of its protection domain. */
+	{FENCE_OTHER_QP, KEPT | REGION | LIST | BUFFER, ANY, FENCE_DURING, FENCE_OPEN},
 	/* A window of type 2 is bound to one queue pair. */
 	{FENCE_OTHER_QP, WINDOW, ANY, FENCE_DURING, FENCE_CLOSED},
 };

@@ -399,7 +399,7 @@ static int attr_of(const struct cfg *cfg, const struct layout *layout, struct ro
 	if (roles.issues)
 		return issuer_attr(cfg, attr);
 	attr->slots = PASSIVE_SLOTS;
-	attr->shape = (struct rxfer_shape){RXFER_SEND, 1, 1, 0};
+	attr->shape = (struct rxfer_shape){RXFER_SEND, 1, 1, .fixed = 1};
 	return rxfer_sig_parse("half", &attr->sig, &attr->sig_arg);
 }
 
@@ -481,7 +481,7 @@ int run_device(const struct cfg *cfg, const char *name, struct roles roles, stru
 	const char *strategy = strategy_of(cfg, roles);
 	const struct rxfer_cache_limits limits = {(uint32_t)cfg->rcache_max, cfg->rcache_max_bytes,
 						  cfg->rcache_merge};
-	int rc = maps(cfg, roles) ? rxfer_strategy_maps(strategy) : 0;
+	int rc = maps(cfg, roles) ? rxfer_strategy_maps(strategy, !roles.issues) : 0;
 
 	if (!rc)
 		rc = rxfer_dev_open(name, strategy, out);

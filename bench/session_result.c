@@ -174,7 +174,7 @@ static void fill_exposure(const struct run *run, struct result *r)
 	r->exposed_bytes_avg = e->avg;
 	if (e->peak)
 		snprintf(r->exposure_scope, sizeof(r->exposure_scope), "%s",
-			 rxfer_strategy_by_wr(run->cfg->strategy) ? "qp" : "pd");
+			 rxfer_strategy_on_qp(run->cfg->strategy) ? "qp" : "pd");
 	if (run->mine.key_reuse)
 		r->key_reuse_min = run->mine.key_reuse;
 	if (e->peak || run->revoke != RXFER_REVOKE_NONE)

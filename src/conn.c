@@ -368,6 +368,12 @@ static int await_request(struct rxfer_listener *l, const struct rxfer_conn_attr 
 	return 0;
 }
 
+/* Are the QP's steps ours to take? rdma_cm does so with what it made itself, as it likes. */
+static bool takes_steps(const struct rxfer_conn *conn)
+{
+	return conn->attr.sl || conn->reg->create_qp;
+}
+
 static int answer(struct rxfer_conn *conn, const struct rdma_conn_param *offered,
 		  const struct rxfer_wait *wait)
 {
@@ -379,7 +385,7 @@ static int answer(struct rxfer_conn *conn, const struct rdma_conn_param *offered
 	};
 	int rc = 0;
 
-	if (conn->attr.sl) {
+	if (takes_steps(conn)) {
 		rxfer_path_hide(conn, &param);
 		rc = rxfer_path_ready(conn, &param);
 	}
@@ -455,7 +461,7 @@ static int shake_hands(struct rxfer_conn *conn, const struct rxfer_wait *wait)
 	int rc;
 
 	memcpy(said.token, conn->attr.token, sizeof(said.token));
-	if (conn->attr.sl)
+	if (takes_steps(conn))
 		rxfer_path_hide(conn, &param);
 	if (rdma_connect(conn->id, &param))
 		return rxfer_fail(errno, "rdma_connect on %s: %m", conn->dev->info.name);

@@ -11,6 +11,7 @@
 struct rxfer_reg_ops;
 struct rxfer_reg_by_wr;
 struct rxfer_need;
+struct rxfer_number;
 
 struct rxfer_mem {
 	struct rxfer_dev *dev;
@@ -57,6 +58,7 @@ struct rxfer_dev {
  * @epoch:    the word that the signalling rules tell it by: its own, or one that it shares
  * @last_seq: of its last WR: proven done when a completion at or behind it is polled
  * @front:    WRs before those that move data: they grant keys, or revoke them; 0 while it is free
+ * @gathered: its SGEs name no memory that could be copied from
  * @proves:   whose keys are dead once it is done; NULL: nobody's, or it is free
  */
 struct rxfer_io {
@@ -72,7 +74,8 @@ struct rxfer_io {
 	struct ibv_sge *sge;	  /* room for the worst cut */
 	struct rxfer_sig_wr *sig; /* for each WR */
 	bool aside;
-	bool moved;	/* the transfer is proven done */
+	bool moved; /* the transfer is proven done */
+	bool gathered;
 	uint32_t index; /* of this I/O, for a strategy's own data */
 	uint32_t nrange;
 	struct rxfer_seg *range;   /* local pieces with keys: map fills them, behind */
@@ -136,6 +139,8 @@ struct rxfer_conn {
 	struct rxfer_sig sig;
 	struct rxfer_dev *dev;
 	struct ibv_qp *qp; /* id's, also while it is hidden there */
+	/* What posts to it: the provider's part of ibv_post_send(), or the strategy. */
+	int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 	/* Polling. */
 	struct rxfer_io *oldest;
@@ -181,6 +186,7 @@ struct rxfer_conn {
 	struct rxfer_ledger ledger;	  /* of these, a part of the device's */
 	uint32_t exposed_ios;		  /* exposures so far, modulo 2^32 */
 	uint32_t key_reuse_min;		  /* fewest between two uses of one key; UINT32_MAX: none */
+	struct rxfer_number **numbers;	  /* of keys, see keys.c */
 	uint64_t generation;		  /* of the dev's memory when @recv_mem was found */
 	const struct rxfer_mem *recv_mem; /* that the latest RECV buffer was in */
 };
@@ -385,6 +391,7 @@ static inline void rxfer_keys_forget(struct rxfer_io *io)
 void rxfer_keys_granting(struct rxfer_conn *conn, struct rxfer_exposure *x);
 void rxfer_keys_granted(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int rxfer_keys_dead(const struct rxfer_io *io);
+void rxfer_keys_destroy(struct rxfer_conn *conn); /* what is known of numbers */
 
 /* poll.c: undo what the strategy's map did; timed when asked, nothing for an aside I/O. */
 int rxfer_io_unmap(struct rxfer_conn *conn, struct rxfer_io *io);

@@ -52,7 +52,7 @@ uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr)
 {
 	const struct rxfer_shape *s = &attr->shape;
 	uint64_t nio = attr->ios ? attr->ios : attr->slots, pieces = 2ull * s->frags + s->segments;
-	uint64_t wrs = 2ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1)) +
+	uint64_t wrs = 4ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1)) +
 		       2ull * s->exposed;
 	uint64_t each = sizeof(struct ibv_send_wr) + sizeof(struct rxfer_sig_wr) + sizeof(bool);
 
@@ -67,7 +67,8 @@ static int make_staging(struct rxfer_conn *conn)
 	size_t each = (s->bytes + 4095) & ~(size_t)4095;
 	int rc;
 
-	if (s->op != RXFER_SEND || s->frags <= conn->sge_max || conn->reg->copies)
+	if (s->op != RXFER_SEND || s->frags <= conn->sge_max || conn->reg->copies ||
+	    conn->reg->gathers)
 		return 0;
 	if (conn->reg->sge_per_wr && !conn->attr.one_message)
 		return 0;
@@ -99,6 +100,7 @@ int rxfer_xfer_init(struct rxfer_conn *conn)
 	lay_out(conn, conn->slab);
 	conn->most = conn->nio;
 	conn->qp = conn->id->qp;
+	conn->post = conn->reg->post ? conn->reg->post : conn->dev->verbs->ops.post_send;
 	conn->inline_max = conn->attr.inline_max;
 	conn->prefetch = conn->attr.prefetch && conn->reg->prefetch;
 	conn->keys_only = conn->reg->keys_only && !conn->attr.time_phases && !conn->prefetch;
@@ -125,6 +127,7 @@ void rxfer_xfer_destroy(struct rxfer_conn *conn)
 	rxfer_expose_destroy(conn);
 	if (conn->reg_open)
 		conn->reg->close(conn);
+	rxfer_keys_destroy(conn);
 	rxfer_mem_del(conn->staging_mem);
 	free(conn->staging);
 	free(conn->slab);

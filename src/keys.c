@@ -26,9 +26,28 @@
  * and there is one whose kernel it brings down (rxe, Linux 6.1 to 7.3), so each is asked of the
  * ledger before its WR is made; a peer that revokes what is not granted ends the connection, and
  * nothing is sent after it.
+ *
+ * A key's upper 24 bits are the device's, its number, and 8 are ours. So a key comes back after so
+ * many grants under its number, and who still holds the old one then holds a good one. How far
+ * apart that is is measured here where it happens: exposures of the connection between two uses of
+ * one key. A device may give the number of something that is gone to the next that is made, so what
+ * was used is kept for each number of 24 bits, not for what has it now.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include "reg.h"
+
+#define BUCKETS 256
+
+/*
+ * struct rxfer_number - what is known of one.
+ * @used: for each of the 8 other bits, the exposure that used it last; 0: none did
+ */
+struct rxfer_number {
+	struct rxfer_number *next; /* in its bucket */
+	uint32_t number;
+	uint32_t used[RXFER_KEYS];
+};
 
 /* ---- Granting ---- */
 
@@ -148,4 +167,82 @@ int rxfer_peer_revoked(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32
 int rxfer_exposure_renew(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	return conn->by_wr ? conn->by_wr->renew(conn, x) : 0;
+}
+
+/* ---- Keys that come back ---- */
+
+/* What is known of that number: nothing, if it is new. */
+struct rxfer_number *rxfer_key_number(struct rxfer_conn *conn, uint32_t key)
+{
+	uint32_t number = key / RXFER_KEYS;
+	struct rxfer_number **bucket, *p;
+
+	if (!conn->numbers)
+		conn->numbers = calloc(BUCKETS, sizeof(struct rxfer_number *));
+	if (!conn->numbers)
+		return NULL;
+	bucket = &conn->numbers[number % BUCKETS];
+	p = *bucket;
+	while (p && p->number != number)
+		p = p->next;
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->number = number;
+	p->next = *bucket;
+	*bucket = p;
+	return p;
+}
+
+void rxfer_keys_destroy(struct rxfer_conn *conn)
+{
+	struct rxfer_number *p;
+
+	for (uint32_t i = 0; conn->numbers && i < BUCKETS; i++)
+		while ((p = conn->numbers[i])) {
+			conn->numbers[i] = p->next;
+			free(p);
+		}
+	free(conn->numbers);
+	conn->numbers = NULL;
+}
+
+void rxfer_key_used(struct rxfer_conn *conn, struct rxfer_number *number, uint32_t key)
+{
+	uint32_t *used = &number->used[key % RXFER_KEYS];
+
+	if (*used && conn->exposed_ios - *used < conn->key_reuse_min)
+		conn->key_reuse_min = conn->exposed_ios - *used;
+	*used = conn->exposed_ios;
+}
+
+/* One of the two at most: of now, or under RXFER_REVOKE_LAZY of the I/O before. */
+int rxfer_key_ended(struct rxfer_exposure *x, uint32_t i)
+{
+	int rc;
+
+	if (i < x->nseg && x->grant[i].state == RXFER_GRANT_OPEN)
+		rc = rxfer_exposure_proven(x, i, rxfer_now());
+	else if (i < x->nwas && x->was[i].state == RXFER_GRANT_OPEN)
+		rc = rxfer_exposure_was_proven(x, i, rxfer_now());
+	else
+		return 0;
+	return rc ? rc : RXFER_REVOKED;
+}
+
+static void bury(struct rxfer_grant *g)
+{
+	uint64_t none;
+
+	if (g->state == RXFER_GRANT_OPEN || g->state == RXFER_GRANT_REVOKING)
+		rxfer_grant_proven(g, g->key, rxfer_now(), &none);
+}
+
+/* The same with the connection, where both may be. */
+void rxfer_key_buried(struct rxfer_exposure *x, uint32_t i)
+{
+	bury(&x->grant[i]);
+	bury(&x->was[i]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The service level (SL) of a connection, and the states that its QP goes through for it.
+ * The service level (SL) of a connection, and the states that a QP goes through by our own hand.
  *
  * rdma_cm takes the SL from the path that it finds, and there is no way to tell it another. (Its
  * option for the type of service is about a byte of the IP header, and what it makes of that is up
@@ -29,6 +29,9 @@
  *
  *	Extensions that both NICs know (ECE). The accepting side's are set when its QP is made; the
  *	other one has to set what the answer says, or one end would use what the other does not.
+ *
+ * The same is done for a QP that a strategy has made (ops.create_qp): rdma_cm takes no QP of
+ * others'. Extensions are not among what such a one offers, or takes on the accepting side.
  *
  * Nothing is believed: the SL is read back from the QP, and another is an error. InfiniBand's
  * drivers tell it. Over Ethernet, where the SL is a priority of frames, many know nothing but 0
@@ -84,18 +87,21 @@ static int step(struct rxfer_conn *conn, enum ibv_qp_state to, const char *name,
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return rxfer_fail(errno, "rdma_init_qp_attr for %s on %s: %m", name,
 				  conn->dev->info.name);
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV && conn->attr.sl)
 		attr.ah_attr.sl = conn->attr.sl;
 	if (answer && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		attr.max_dest_rd_atomic = answer->responder_resources;
 	if (answer && mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		attr.max_rd_atomic = answer->initiator_depth;
 	rc = ibv_modify_qp(conn->hidden, &attr, mask);
-	if (rc)
+	if (rc && conn->attr.sl)
 		return rxfer_fail(
 			rc,
 			"%s refuses to make the queue pair ready (%s) with --sl %u: %s: does it have that service level?",
 			conn->dev->info.name, name, conn->attr.sl, strerror(abs(rc)));
+	if (rc)
+		return rxfer_fail(rc, "%s refuses to make the queue pair ready (%s): %s",
+				  conn->dev->info.name, name, strerror(abs(rc)));
 	return 0;
 }
 
@@ -115,7 +121,7 @@ static int find_sl(const struct rxfer_conn *conn, struct ibv_qp *qp)
 
 static int check_sl(const struct rxfer_conn *conn)
 {
-	int sl = find_sl(conn, conn->hidden);
+	int sl = conn->attr.sl ? find_sl(conn, conn->hidden) : 0;
 
 	if (sl == conn->attr.sl || (sl < 0 && strcmp(conn->dev->info.transport, "IB")))
 		return 0;

@@ -58,6 +58,8 @@ static const char *wr_name(const struct rxfer_io *io, uint32_t i)
 {
 	if (i >= io->front)
 		return opcode_name[io->done.op];
+	if (io->wr[i].opcode == IBV_WR_DRIVER1)
+		return "UMR";
 	return opcode_name[io->wr[i].opcode == IBV_WR_BIND_MW ? RXFER_BIND : RXFER_REVOKE];
 }
 

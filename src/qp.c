@@ -28,7 +28,9 @@ static uint32_t local_pieces(const struct rxfer_conn *conn)
 {
 	const struct rxfer_shape *s = &conn->attr.shape;
 
-	return conn->reg->copies && s->fixed < s->frags ? s->fixed + 1 : s->frags;
+	bool one = conn->reg->copies || conn->reg->gathers;
+
+	return one && s->fixed < s->frags ? s->fixed + 1 : s->frags;
 }
 
 /* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
@@ -106,6 +108,13 @@ int rxfer_queue_refused(const struct rxfer_conn *conn, int err, const char *form
 	return rxfer_fail(err, "%s: %s%s", what, strerror(abs(err)), limit);
 }
 
+static int create_qp(struct rxfer_conn *conn, struct ibv_qp_init_attr *qp)
+{
+	if (conn->reg->create_qp)
+		return conn->reg->create_qp(conn, qp);
+	return rdma_create_qp(conn->id, conn->dev->pd, qp) ? -errno : 0;
+}
+
 static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 {
 	uint32_t rq = conn->attr.rq_depth ? conn->attr.rq_depth : 1;
@@ -120,13 +129,15 @@ static int create_queues(struct rxfer_conn *conn, uint32_t depth)
 	qp.cap.max_send_sge = conn->sge_max;
 	qp.cap.max_recv_sge = 1;
 	qp.cap.max_inline_data = conn->attr.inline_max;
-	if (rdma_create_qp(conn->id, conn->dev->pd, &qp)) {
+	rc = create_qp(conn, &qp);
+	if (rc && rc != -EMSGSIZE)
 		rc = rxfer_queue_refused(
-			conn, errno,
+			conn, -rc,
 			"creating a queue pair on %s with %s of %s and %s (max_qp_wr %u, max_qp %u)",
 			conn->dev->info.name, rxfer_count(depth, "send entry").s,
 			rxfer_count(conn->sge_max, "SGE").s, rxfer_count(rq, "receive entry").s,
 			conn->dev->info.max_qp_wr, conn->dev->info.max_qp);
+	if (rc) {
 		rxfer_cq_destroy(conn);
 		return rc;
 	}

@@ -67,13 +67,15 @@ const char *rxfer_strategy_engine(const char *strategy)
 	return reg ? reg->engine : "";
 }
 
-int rxfer_strategy_maps(const char *strategy)
+int rxfer_strategy_maps(const char *strategy, bool rounds)
 {
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+	const char *why;
 
 	if (!reg)
 		return -ENOENT;
-	return reg->no_map ? rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, reg->no_map) : 0;
+	why = reg->no_map || !rounds ? reg->no_map : reg->no_rounds;
+	return why ? rxfer_fail(EOPNOTSUPP, "%s %s", reg->name, why) : 0;
 }
 
 bool rxfer_strategy_keys_vary(const char *strategy)
@@ -116,6 +118,13 @@ uint64_t rxfer_strategy_memory(const char *strategy, const struct rxfer_conn_att
 	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
 
 	return reg && reg->memory ? reg->memory(attr) : 0;
+}
+
+bool rxfer_strategy_on_qp(const char *strategy)
+{
+	const struct rxfer_reg_ops *reg = rxfer_reg_find(strategy);
+
+	return reg && reg->on_qp;
 }
 
 uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)

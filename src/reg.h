@@ -61,7 +61,16 @@ struct rxfer_need {
  * @open_sink:  NULL: where READs bring their bytes is registered for an I/O, or is no memory of the
  * caller's; or what lies open for longer where the peer must be allowed to write there (iWARP), to
  * be read behind its name
+ * @no_rounds:  NULL; or why not where an I/O goes in rounds, likewise
+ * @gathers:    map makes one range of all fragments, whose addresses are no memory's. It may put
+ * WRs of its own in front of the data: they count in io->front, and in need
+ * @on_qp:      a key that the peer is given is good on its own QP alone
  * @by_wr:      NULL; or what it does by WRs, see there
+ * @create_qp:  NULL: rdma_create_qp() makes its QPs. Else make one in the state RESET, as the id's:
+ * 0; -EMSGSIZE, with rxfer_fail() wording it, where it is the shape of the I/Os that the device has
+ * no room for; else -errno as the device says it
+ * @post:       NULL: ibv_post_send() posts. Else it does, with the same arguments, and takes WRs
+ * that the strategy alone knows among them; it posts once, and takes all of a chain or nothing
  *
  * A key's grant is entered when it becomes valid, by rxfer_exposure_granted(); before its revoke
  * rxfer_exposure_revoking() says whether that may be, and rxfer_exposure_proven() enters that it is
@@ -103,11 +112,16 @@ struct rxfer_reg_ops {
 	const char *no_map;
 	int (*prefetch)(struct rxfer_dev *dev);
 	const char *open_sink;
+	const char *no_rounds;
+	bool gathers;
+	bool on_qp;
 	const struct rxfer_reg_by_wr *by_wr;
+	int (*create_qp)(struct rxfer_conn *conn, struct ibv_qp_init_attr *attr);
+	int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 };
 
 /**
- * struct rxfer_reg_by_wr - what is different where a key is granted and revoked by WRs. grant.c
+ * struct rxfer_reg_by_wr - what is different where a key is granted and revoked by WRs. keys.c
  * knows when.
  * @grant:   hot. Write the WRs of an I/O's exposure, lazy revokes first, and return how many; at
  * most need.at_submit. May be called again, where it did not come to a post.
@@ -177,6 +191,19 @@ void rxfer_exposure_kept(struct rxfer_exposure *x, uint32_t i);
 int rxfer_exposure_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
 /* Likewise of what the I/O before exposed, under RXFER_REVOKE_LAZY. */
 int rxfer_exposure_was_proven(struct rxfer_exposure *x, uint32_t i, uint64_t now);
+
+/*
+ * keys.c, for strategies whose keys come back after some time: what is known of a key's number, its
+ * upper 24 bits (NULL without memory); the key is in use from now on, in conn->exposed_ios. What
+ * was under the i-th key of @x is over, without a WR: the device has let go of it, and nobody can
+ * reach it any more; returns RXFER_REVOKED where something was open, 0, or -errno.
+ */
+struct rxfer_number *rxfer_key_number(struct rxfer_conn *conn, uint32_t key);
+void rxfer_key_used(struct rxfer_conn *conn, struct rxfer_number *number, uint32_t key);
+int rxfer_key_ended(struct rxfer_exposure *x, uint32_t i);
+void rxfer_key_buried(struct rxfer_exposure *x, uint32_t i);
+
+#define RXFER_KEYS 256 /* of a number */
 
 /* One range per fragment, under the keys of memory that is registered whole; or per run of
  * fragments that adjoin. */

@@ -12,11 +12,8 @@
  * opens nothing.
  *
  * A window's key has 24 bits that are the device's and 8 that are ours. Each bind takes the next of
- * the 256, so a key comes back after 256 binds of its window, and who still holds the old one then
- * holds a good one. How far apart that is is measured here where it happens: exposures of the
- * connection between two uses of one key. To put it off costs two calls: for a window that has had
- * them all another one is made, and it is given back. The device may give what it had to the next
- * one, so what was used is kept for each number of 24 bits, not for each window.
+ * the 256, so a key comes back after 256 binds of its window (keys.c measures it). To put that off
+ * costs two calls: for a window that has had them all another one is made, and it is given back.
  *
  * The WR names the new key; the old one is taken out of the struct ibv_mw by the provider, and most
  * of them leave it there (ibv_bind_mw(3) is about type 1; rxe, mlx4, mlx5 do; irdma does not). So
@@ -27,24 +24,10 @@
 #include <string.h>
 #include "reg.h"
 
-#define KEYS 256 /* of a window */
-
-/*
- * struct number - the 24 bits of a key that are the device's.
- * @used: for each of the 8 others, the exposure that used it last; 0: none did
- */
-struct number {
-	struct number *next; /* in its bucket */
-	uint32_t number;
-	uint32_t used[KEYS];
-};
-
-#define BUCKETS 256
-
 /* struct window - @binds: since it was made. */
 struct window {
 	struct ibv_mw *mw;
-	struct number *number;
+	struct rxfer_number *number;
 	uint32_t binds;
 };
 
@@ -120,65 +103,18 @@ static struct rxfer_need mw_need(const struct rxfer_shape *shape, enum rxfer_rev
 
 /* ---- Windows ---- */
 
-/* What is known of that number: nothing, if it is new. */
-static struct number *number_of(struct rxfer_conn *conn, uint32_t number)
-{
-	struct number **bucket = (struct number **)conn->reg_data + number % BUCKETS;
-	struct number *p = *bucket;
-
-	while (p && p->number != number)
-		p = p->next;
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->number = number;
-	p->next = *bucket;
-	*bucket = p;
-	return p;
-}
-
-static int mw_open(struct rxfer_conn *conn)
-{
-	conn->reg_data = calloc(BUCKETS, sizeof(struct number *));
-	return conn->reg_data ? 0 : rxfer_fail(ENOMEM, "out of memory for the keys of windows");
-}
-
-static void mw_close(struct rxfer_conn *conn)
-{
-	struct number **bucket = conn->reg_data, *p;
-
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		while ((p = bucket[i])) {
-			bucket[i] = p->next;
-			free(p);
-		}
-	free(bucket);
-	conn->reg_data = NULL;
-}
-
 static int alloc(struct rxfer_conn *conn, struct window *w)
 {
 	w->mw = ibv_alloc_mw(conn->dev->pd, IBV_MW_TYPE_2);
 	w->binds = 0;
 	if (!w->mw)
 		return no_window(conn->dev, errno);
-	w->number = number_of(conn, w->mw->rkey / KEYS);
+	w->number = rxfer_key_number(conn, w->mw->rkey);
 	if (w->number)
 		return 0;
 	ibv_dealloc_mw(w->mw);
 	w->mw = NULL;
 	return rxfer_fail(ENOMEM, "out of memory for the keys of a window");
-}
-
-/* What is under a key in this grant is over once the window is. */
-static void bury(struct rxfer_grant *g)
-{
-	uint64_t none;
-
-	if (g->state == RXFER_GRANT_OPEN || g->state == RXFER_GRANT_REVOKING)
-		rxfer_grant_proven(g, g->key, rxfer_now(), &none);
 }
 
 static void mw_expose_close(struct rxfer_conn *conn, struct rxfer_exposure *x)
@@ -189,8 +125,7 @@ static void mw_expose_close(struct rxfer_conn *conn, struct rxfer_exposure *x)
 	for (uint32_t i = 0; i < ws->n; i++) {
 		if (!ws->window[i].mw || ibv_dealloc_mw(ws->window[i].mw))
 			continue;
-		bury(&x->grant[i]);
-		bury(&x->was[i]);
+		rxfer_key_buried(x, i);
 	}
 	free(ws);
 }
@@ -278,15 +213,6 @@ static uint32_t mw_grant(struct rxfer_conn *conn, struct rxfer_exposure *x, stru
 	return (uint32_t)(wr - first);
 }
 
-static void note_use(struct rxfer_conn *conn, struct window *w)
-{
-	uint32_t *used = &w->number->used[w->mw->rkey % KEYS];
-
-	if (*used && conn->exposed_ios - *used < conn->key_reuse_min)
-		conn->key_reuse_min = conn->exposed_ios - *used;
-	*used = conn->exposed_ios;
-}
-
 static void mw_granted(struct rxfer_conn *conn, struct rxfer_exposure *x)
 {
 	struct windows *ws = x->reg_data;
@@ -296,7 +222,7 @@ static void mw_granted(struct rxfer_conn *conn, struct rxfer_exposure *x)
 
 		w->mw->rkey = x->seg[i].key;
 		w->binds++;
-		note_use(conn, w);
+		rxfer_key_used(conn, w->number, w->mw->rkey);
 	}
 }
 
@@ -326,21 +252,6 @@ static int mw_revoke_wrs(struct rxfer_conn *conn, struct rxfer_exposure *x, stru
 	return n ? n : revoking_already(x);
 }
 
-/* The window is gone, and with it the key that was open under RXFER_REVOKE_LAZY. 1: there was one.
- */
-static int end_lazy(struct rxfer_exposure *x, uint32_t i)
-{
-	int rc;
-
-	if (i < x->nseg && x->grant[i].state == RXFER_GRANT_OPEN)
-		rc = rxfer_exposure_proven(x, i, rxfer_now());
-	else if (i < x->nwas && x->was[i].state == RXFER_GRANT_OPEN)
-		rc = rxfer_exposure_was_proven(x, i, rxfer_now());
-	else
-		return 0;
-	return rc ? rc : RXFER_REVOKED;
-}
-
 /* Another window in place of one that has had all its keys; it stays where there is no other. */
 static int renew(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
 {
@@ -355,7 +266,7 @@ static int renew(struct rxfer_conn *conn, struct rxfer_exposure *x, uint32_t i)
 		return rc;
 	}
 	*w = next;
-	return end_lazy(x, i);
+	return rxfer_key_ended(x, i);
 }
 
 static int mw_renew(struct rxfer_conn *conn, struct rxfer_exposure *x)
@@ -364,7 +275,7 @@ static int mw_renew(struct rxfer_conn *conn, struct rxfer_exposure *x)
 	int rc = 0, ended = 0;
 
 	for (uint32_t i = 0; rc >= 0 && i < ws->n; i++) {
-		if (ws->window[i].binds < KEYS - 1)
+		if (ws->window[i].binds < RXFER_KEYS - 1)
 			continue;
 		if (!ended)
 			x->open_after = RXFER_NO_SPAN;
@@ -388,8 +299,8 @@ const struct rxfer_reg_ops rxfer_reg_frwr = {
 	.supported = mw_supported,
 	.mem_add = mw_mem_add,
 	.mem_del = rxfer_reg_mem_drop,
-	.open = mw_open,
-	.close = mw_close,
+	.open = rxfer_reg_open_nothing,
+	.close = rxfer_reg_close_nothing,
 	.need = mw_need,
 	.map = mw_map,
 	.unmap = rxfer_reg_unmap_nothing,
@@ -407,5 +318,6 @@ const struct rxfer_reg_ops rxfer_reg_frwr = {
 	.cut = rxfer_reg_cut_runs,
 	.revoke = mw_revoke,
 	.no_map = NO_MAP,
+	.on_qp = true,
 	.by_wr = &mw_by_wr,
 };

@@ -180,12 +180,15 @@ enum rxfer_revoke {
 };
 
 /** rxfer_strategy_maps() - 0; or -EOPNOTSUPP with the reason where it makes no local memory usable,
- * but only exposes; -ENOENT: no such strategy. */
-int rxfer_strategy_maps(const char *strategy);
+ * but only exposes, or not where I/Os go in @rounds (struct rxfer_conn_attr); -ENOENT: no such
+ * strategy. */
+int rxfer_strategy_maps(const char *strategy, bool rounds);
 
-/** rxfer_strategy_by_wr() - are the keys that the peer is given granted and revoked by WRs, and so
- * good on their connection alone? Else on all connections of this end. */
+/** rxfer_strategy_by_wr() - are the keys that the peer is given granted and revoked by WRs? */
 bool rxfer_strategy_by_wr(const char *strategy);
+
+/** rxfer_strategy_on_qp() - are they good on their connection alone? Else on all of this end. */
+bool rxfer_strategy_on_qp(const char *strategy);
 
 /** rxfer_strategy_copies() - are I/Os copied to and from memory of the strategy's own? Then an I/O,
  * whatever its fragments are, is one piece of that, also to the peer. */

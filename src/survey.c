@@ -19,8 +19,9 @@
 static int map_one(struct rxfer_conn *conn, void *page, uint32_t len)
 {
 	struct rxfer_frag frag = {page, len};
+	struct ibv_send_wr front[2]; /* that a strategy may put there */
 	struct rxfer_seg range = {0};
-	struct rxfer_io io = {.range = &range};
+	struct rxfer_io io = {.range = &range, .wr = front};
 	int rc = conn->reg->open(conn);
 
 	if (rc)
@@ -66,6 +67,7 @@ static int use_page(struct rxfer_dev *dev, void *page, uint32_t len)
 		rc = dev->reg->no_map ? expose_one(conn) : map_one(conn, page, len);
 		rxfer_mem_del(mem);
 	}
+	rxfer_keys_destroy(conn);
 	free(conn);
 	return rc;
 }

@@ -129,9 +129,9 @@ __attribute__((cold, noinline)) int rxfer_post_refused(struct rxfer_conn *conn, 
 {
 	return rxfer_conn_break(
 		conn, abs(err),
-		"ibv_post_send on %s took %u of %u WRs (%s): %u of %u send entries were in use by our count",
-		conn->dev->info.name, taken, nwr, strerror(abs(err)), rxfer_sq_posted(&conn->sq),
-		conn->sq.depth);
+		"%s on %s took %u of %u WRs (%s): %u of %u send entries were in use by our count",
+		conn->reg->post ? "ibv_wr_complete" : "ibv_post_send", conn->dev->info.name, taken,
+		nwr, strerror(abs(err)), rxfer_sq_posted(&conn->sq), conn->sq.depth);
 }
 
 /* The I/O that was held back as the @i-th. */
@@ -146,9 +146,9 @@ static struct rxfer_io *held_io(struct rxfer_io *first, uint32_t i)
 static void count_keys(struct rxfer_conn *conn, const struct rxfer_io *io, uint32_t n, uint64_t one)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		bool bind = io->wr[i].opcode == IBV_WR_BIND_MW;
+		bool revokes = io->wr[i].opcode == IBV_WR_LOCAL_INV;
 
-		conn->counts.sqe_op[bind ? RXFER_BIND : RXFER_REVOKE] += one;
+		conn->counts.sqe_op[revokes ? RXFER_REVOKE : RXFER_BIND] += one;
 	}
 }
 
@@ -214,7 +214,7 @@ static __attribute__((cold, noinline)) int account_broken(struct rxfer_conn *con
 		conn->sq.depth);
 }
 
-/* One ibv_post_send() for each WR of the chain. Returns what it did; counts. */
+/* One post for each WR of the chain. Returns what it did; counts. */
 static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t *posts,
 		       struct ibv_send_wr **bad)
 {
@@ -226,7 +226,7 @@ static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t
 		wr->next = NULL;
 		*posts += 1;
 		*bad = wr;
-		rc = ibv_post_send(conn->qp, wr, bad);
+		rc = conn->post(conn->qp, wr, bad);
 		wr = next;
 	}
 	return rc;
@@ -237,6 +237,7 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 {
 	const int64_t left = rxfer_sq_free(&conn->sq);
 	const bool read = io->done.op == RXFER_READ;
+	const bool copies = !read && !io->gathered;
 	const enum rxfer_sig_place end = io->done.op == RXFER_REVOKE ? RXFER_SIG_ENDS_REVOKE
 								     : RXFER_SIG_ENDS_IO;
 	bool said = false;
@@ -253,7 +254,7 @@ static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, uns
 				      last && !(flags & RXFER_MORE));
 		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
 		wr->wr_id = (uint32_t)(seq + i);
-		if (!read && __builtin_expect(bytes <= conn->inline_max, 0) && i >= io->front)
+		if (copies && __builtin_expect(bytes <= conn->inline_max, 0) && i >= io->front)
 			wr->send_flags |= IBV_SEND_INLINE;
 		if (flags & RXFER_ASIDE) {
 			wr->wr_id |= WR_ASIDE;
@@ -284,7 +285,7 @@ static int post_held(struct rxfer_conn *conn, uint64_t *posts)
 		rc = post_singly(conn, first->wr, posts, &bad);
 	} else {
 		*posts += 1;
-		rc = ibv_post_send(conn->qp, first->wr, &bad);
+		rc = conn->post(conn->qp, first->wr, &bad);
 	}
 	if (__builtin_expect(rc, 0))
 		return post_failed(conn, first, n, bad, rc);
@@ -468,6 +469,7 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	rc = map(conn, io, local, n, fixed);
 	if (rc)
 		return rc;
+	io->gathered = conn->reg->gathers && fixed < n;
 	if (__builtin_expect(conn->attr.rounds && !fits(conn, io, op), 0)) {
 		rxfer_io_unmap(conn, io);
 		return rxfer_fail(EMSGSIZE, "a post of more than %s: it goes in rounds",
@@ -509,7 +511,7 @@ int rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t
 		rxfer_keys_forget(io);
 		return rc;
 	}
-	if (__builtin_expect(!io->front, 1))
+	if (__builtin_expect(!op->grants || !conn->by_wr, 1))
 		return rxfer_submit(conn, io, op->flags, held, keep);
 	rxfer_keys_granting(conn, op->grants);
 	rc = rxfer_submit(conn, io, op->flags, held, keep);

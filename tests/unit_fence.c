@@ -15,6 +15,8 @@ static const enum rxfer_revoke of_kind[][5] = {
 	[FENCE_WINDOW] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_REMOTE,
 			  RXFER_REVOKE_LAZY, RXFER_REVOKE_AUTO},
 	[FENCE_BUFFER] = {RXFER_REVOKE_NONE, RXFER_REVOKE_AUTO},
+	[FENCE_LIST] = {RXFER_REVOKE_SYNC, RXFER_REVOKE_ASYNC, RXFER_REVOKE_REMOTE,
+			RXFER_REVOKE_LAZY, RXFER_REVOKE_AUTO},
 };
 
 typedef void visit(const struct fence_cell *cell);
@@ -23,7 +25,7 @@ static void each_cell(visit *fn)
 {
 	struct fence_cell c = {.strategy = "one", .bytes = 64};
 
-	for (unsigned int kind = 0; kind <= FENCE_BUFFER; kind++)
+	for (unsigned int kind = 0; kind <= FENCE_LIST; kind++)
 		for (unsigned int m = 0; of_kind[kind][m] != RXFER_REVOKE_AUTO; m++)
 			for (unsigned int i = 0; i < 2 * FENCE_ATTEMPTS * FENCE_STAGES; i++) {
 				c.kind = kind;
@@ -80,7 +82,7 @@ static void not_a_use(const struct fence_cell *c)
 		open = false;
 	}
 	if (c->attempt == FENCE_PARENT) {
-		there &= c->kind == FENCE_WINDOW;
+		there &= c->kind == FENCE_WINDOW || c->kind == FENCE_LIST;
 		open = false;
 	}
 	if (c->attempt == FENCE_MEMORY) {
@@ -89,6 +91,7 @@ static void not_a_use(const struct fence_cell *c)
 	}
 	if (c->attempt == FENCE_BEFORE || c->attempt == FENCE_AFTER)
 		there &= c->kind != FENCE_BUFFER;
+	there &= c->attempt != FENCE_BEFORE || c->kind != FENCE_LIST;
 	assert_int_equal(fence_expected(c, &out), there);
 	if (there)
 		assert_int_equal(out, open ? FENCE_OPEN : FENCE_CLOSED);

@@ -53,14 +53,14 @@ static void what_it_is(void **state)
 	(void)state;
 	assert_string_equal(rxfer_strategy_engine("frwr"), "mw");
 	assert_true(rxfer_strategy_by_wr("frwr"));
-	assert_int_equal(rxfer_strategy_maps("frwr"), -EOPNOTSUPP);
+	assert_int_equal(rxfer_strategy_maps("frwr", false), -EOPNOTSUPP);
 	engine_said("frwr has no key for local use");
-	assert_int_equal(rxfer_strategy_maps("frwrr"), -ENOENT);
+	assert_int_equal(rxfer_strategy_maps("frwrr", false), -ENOENT);
 	for (unsigned int i = 0; rxfer_strategy_name(i); i++) {
 		bool frwr = !strcmp(rxfer_strategy_name(i), "frwr");
 
-		assert_int_equal(rxfer_strategy_by_wr(rxfer_strategy_name(i)), frwr);
-		assert_int_equal(rxfer_strategy_maps(rxfer_strategy_name(i)),
+		assert_int_equal(rxfer_strategy_on_qp(rxfer_strategy_name(i)), frwr);
+		assert_int_equal(rxfer_strategy_maps(rxfer_strategy_name(i), false),
 				 frwr ? -EOPNOTSUPP : 0);
 	}
 	assert_int_equal(rxfer_strategy_revokes("frwr", RXFER_REVOKE_NONE), -EOPNOTSUPP);
