@@ -138,7 +138,8 @@ static void start(struct fake_id *id)
 		request(id, listener);
 }
 
-/* The QP at the id, or the one made for it and hidden since, by its number. iWARP: none such. */
+/* The QP at the id, or the one made for it and hidden since, or made by other means, by its number.
+ * iWARP: none such. */
 static struct fake_qp *find_qp(struct fake_id *id, uint32_t number)
 {
 	if (id->verbs.qp || id->context->config->iwarp)
@@ -146,9 +147,12 @@ static struct fake_qp *find_qp(struct fake_id *id, uint32_t number)
 	for (struct fake_object *o = fake.objects[FAKE_QP]; o && !id->used; o = o->next) {
 		struct fake_qp *qp = FAKE_OF(o, struct fake_qp);
 
-		if (qp->id == id && qp->verbs.qp_num == number)
+		if ((qp->id == id || (!qp->id && qp->context == id->context)) &&
+		    qp->verbs.qp_num == number)
 			id->used = qp;
 	}
+	if (id->used)
+		id->used->id = id;
 	return id->used;
 }
 

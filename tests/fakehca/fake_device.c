@@ -225,6 +225,17 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return n;
 }
 
+int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	struct ibv_gid_entry entries[3];
+	ssize_t n = _ibv_query_gid_table(context, entries, 3, 0, sizeof(entries[0]));
+
+	if (port != 1 || index < 0 || index >= n)
+		return -1;
+	*gid = entries[index].gid;
+	return 0;
+}
+
 const char *ibv_get_device_name(struct ibv_device *device)
 {
 	return device->name;

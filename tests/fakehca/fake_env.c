@@ -52,7 +52,8 @@ static const struct {
 	SETTING(event, UINT),	     SETTING(event_at, UINT),	    SETTING(stuck_reg_mr, UINT),
 	SETTING(sq_real, UINT),	     SETTING(clock_read_ns, UINT),  SETTING(poll_every, UINT),
 	DEVICE(mw_wide, BOOL),	     DEVICE(mw_stays, BOOL),	    DEVICE(odp, UINT),
-	DEVICE(odp_implicit, BOOL),  DEVICE(no_advice, BOOL),
+	DEVICE(odp_implicit, BOOL),  DEVICE(no_advice, BOOL),	    DEVICE(mlx5, BOOL),
+	DEVICE(mkey_tagless, BOOL),  DEVICE(mkey_blind, BOOL),	    FAULT(fail_create_mkey),
 };
 
 static bool set(struct fake_config *config, const char *name, const char *text)
@@ -109,6 +110,7 @@ static void write_stats(const char *path)
 	LINE(bytes_written), LINE(bytes_sent), LINE(rnr_waits), LINE(steps);
 	LINE(alloc_mw), LINE(dealloc_mw), LINE(binds), LINE(invalidates);
 	LINE(advices), LINE(prefetched);
+	LINE(create_mkey), LINE(destroy_mkey), LINE(umrs), LINE(umr_invalidates);
 #undef LINE
 	fclose(f);
 }

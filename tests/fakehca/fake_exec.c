@@ -41,6 +41,8 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 		return IBV_WC_BIND_MW;
 	case IBV_WR_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
+	case IBV_WR_DRIVER1:
+		return IBV_WC_DRIVER1;
 	default:
 		return IBV_WC_RDMA_WRITE;
 	}
@@ -208,12 +210,14 @@ static bool waits_for_time(const struct fake_qp *qp)
 /* A WR that nobody but this device has to do with. */
 static bool is_local(const struct fake_sqe *sqe)
 {
-	return sqe->opcode == IBV_WR_BIND_MW || sqe->opcode == IBV_WR_LOCAL_INV;
+	return sqe->opcode == IBV_WR_BIND_MW || sqe->opcode == IBV_WR_LOCAL_INV ||
+	       sqe->opcode == IBV_WR_DRIVER1;
 }
 
 static void execute_local(struct fake_qp *qp, struct fake_sqe *sqe)
 {
-	sqe->status = fake_mw_execute(qp, sqe);
+	sqe->status = sqe->opcode == IBV_WR_DRIVER1 ? fake_mkey_execute(qp, sqe)
+						    : fake_mw_execute(qp, sqe);
 	if (sqe->status == IBV_WC_SUCCESS)
 		fake_acknowledge(sqe);
 	else

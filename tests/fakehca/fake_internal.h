@@ -17,6 +17,7 @@ enum fake_kind {
 	FAKE_PD,
 	FAKE_MR,
 	FAKE_MW,
+	FAKE_MKEY,
 	FAKE_CQ,
 	FAKE_QP,
 	FAKE_COMP_CHANNEL,
@@ -69,6 +70,21 @@ struct fake_mw {
 	uint64_t addr, len;
 	unsigned int access;
 	bool was_bound;
+};
+
+/*
+ * struct fake_mkey - @key: as it is now. @set: it has a list, of @n of @max pieces, @len bytes;
+ * @was_set: once at least. @peer_revokes: a message of the peer's may
+ */
+struct fake_mkey {
+	struct fake_object object;
+	struct fake_pd *pd;
+	uint32_t key;
+	bool peer_revokes, tags, set, was_set;
+	unsigned int access;
+	uint32_t max, n;
+	uint64_t len;
+	struct ibv_sge *sge;
 };
 
 struct fake_mw_slot {
@@ -134,6 +150,8 @@ struct fake_sqe {
 	uint8_t *inline_data;
 	uint32_t nsge, rkey;
 	struct fake_bind bind;
+	struct ibv_sge *list; /* of a UMR: what @bind.new_key is to be */
+	uint32_t nlist;
 	__be32 imm;
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
@@ -158,8 +176,15 @@ struct fake_rqe {
  * [rq_next, rq_head) waiting for messages.
  */
 struct fake_qp {
-	struct ibv_qp verbs;
+	union {
+		struct ibv_qp verbs;
+		struct ibv_qp_ex ex; /* of one that was made for ibv_wr_start(), */
+	};
 	struct fake_object object;
+	void *dv;		  /* and for mlx5's WRs: NULL, or its struct mlx5dv_qp_ex */
+	struct fake_batch *batch; /* since ibv_wr_start() */
+	uint32_t lists;		  /* pieces that a UMR may have */
+	bool scatters;		  /* small data into completions */
 	struct fake_context *context;
 	struct fake_pd *pd;
 	struct fake_cq *send_cq, *recv_cq;
@@ -254,6 +279,9 @@ struct fake_state {
 	uint32_t *mr_free;
 	uint32_t mr_slots, mr_nfree;
 
+	struct fake_mkey **mkey;
+	uint32_t mkeys;
+
 	struct fake_mw_slot *mw;
 	uint32_t *mw_free;
 	uint32_t mw_slots, mw_nfree;
@@ -342,6 +370,28 @@ bool fake_is_window(uint32_t key);
 bool fake_mw_allows(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
 		    unsigned int access);
 
+/* fake_mkey.c */
+bool fake_is_mkey(uint32_t key);
+void fake_mkey_forget_slots(void);
+struct fake_mkey *fake_mkey_make(struct ibv_pd *pd, uint32_t max, bool peer_revokes, bool tags);
+int fake_mkey_drop(struct fake_mkey *mkey);
+/* By any of its keys; NULL. */
+struct fake_mkey *fake_mkey_find(uint32_t key);
+/* Is [addr, addr + len) under @key, for @pd and all of @access? Says nothing of what lies below. */
+bool fake_mkey_allows(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+		      unsigned int access);
+/* As fake_mw_revoke(), and by whom. */
+bool fake_mkey_revoke(const struct fake_qp *qp, uint32_t key, bool by_peer);
+enum ibv_wc_status fake_mkey_execute(struct fake_qp *qp, const struct fake_sqe *sqe);
+
+/* fake_wr.c: the other way to post, ibv_wr_start() to ibv_wr_complete(). */
+void fake_wr_init(struct fake_qp *qp);
+void fake_wr_destroy(struct fake_qp *qp);
+/* One more WR of the batch, whose data come next. */
+struct ibv_send_wr *fake_wr_add(struct fake_qp *qp, enum ibv_wr_opcode opcode);
+void fake_wr_sge(struct fake_qp *qp, const struct ibv_sge *sge, size_t n);
+void fake_wr_fail(struct fake_qp *qp, int err); /* all of the batch */
+
 /* fake_cq.c */
 void fake_cq_write(struct fake_cq *cq, bool sq, const struct fake_cqe *cqe);
 void fake_cq_forget(struct fake_cq *cq, const struct fake_qp *qp);
@@ -353,6 +403,11 @@ void fake_qp_fail(struct fake_qp *qp); /* to the error state: everything flushes
 void fake_qp_retire_sq(struct fake_qp *qp, uint64_t seq, bool proven);
 void fake_qp_retire_rq(struct fake_qp *qp, uint64_t seq);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_all(struct fake_qp *qp, struct ibv_send_wr *wr); /* or nothing */
+struct fake_qp *fake_qp_make(struct fake_context *c, struct ibv_pd *pd,
+			     const struct ibv_qp_init_attr *attr);
+int fake_qp_check_args(const struct fake_context *c, const struct ibv_pd *pd,
+		       const struct ibv_qp_init_attr *attr);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 void fake_qp_cut_off(struct fake_qp *qp);
@@ -375,6 +430,9 @@ static inline struct fake_rqe *fake_rqe(const struct fake_qp *qp, uint64_t seq)
 }
 
 /* fake_exec.c, fake_move.c */
+/* Is [addr, addr + len) usable under this lkey, also an mkey's? */
+bool fake_lkey_allows(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+		      unsigned int access);
 bool fake_step_locked(void);
 /* Write the completions of @qp that are due. */
 void fake_qp_complete(struct fake_qp *qp);

@@ -17,7 +17,9 @@ static void fail(struct fake_sqe *sqe, enum ibv_wc_status status, bool peer_fail
 /* A piece of memory of one SGE, inside a piece of a message. */
 typedef bool (*visit)(void *arg, const struct ibv_sge *sge, uint64_t addr, uint64_t len);
 
-/* Walk [at, at + len) of a list; false where @fn stops it. */
+static bool walk_mkey(const struct ibv_sge *sge, uint64_t addr, uint64_t len, visit fn, void *arg);
+
+/* Walk [at, at + len) of a list; false where @fn stops it. Under an mkey it is what lies below. */
 static bool walk(const struct ibv_sge *sge, uint32_t n, uint64_t at, uint64_t len, visit fn,
 		 void *arg)
 {
@@ -29,7 +31,8 @@ static bool walk(const struct ibv_sge *sge, uint32_t n, uint64_t at, uint64_t le
 			continue;
 		}
 		here = sge->length - at < len ? sge->length - at : len;
-		if (!fn(arg, sge, sge->addr + at, here))
+		if (fake_is_mkey(sge->lkey) ? !walk_mkey(sge, sge->addr + at, here, fn, arg)
+					    : !fn(arg, sge, sge->addr + at, here))
 			return false;
 		len -= here;
 		at = 0;
@@ -66,6 +69,40 @@ static bool copy_one(void *arg, const struct ibv_sge *sge, uint64_t addr, uint64
 		memcpy(c->flat, (void *)(uintptr_t)addr, len);
 	c->flat += len;
 	return true;
+}
+
+static bool walk_mkey(const struct ibv_sge *sge, uint64_t addr, uint64_t len, visit fn, void *arg)
+{
+	const struct fake_mkey *mkey = fake_mkey_find(sge->lkey);
+
+	if (fn == check_one) {
+		const struct check *c = arg;
+
+		if (!fake_mkey_allows(sge->lkey, c->pd, addr, len, c->access))
+			return false;
+	} else if (fake_context(mkey->pd->verbs.context)->config->mkey_blind) {
+		((struct copy *)arg)->flat += len;
+		return true;
+	}
+	return walk(mkey->sge, mkey->n, addr, len, fn, arg);
+}
+
+bool fake_lkey_allows(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+		      unsigned int access)
+{
+	const struct ibv_sge sge = {addr, (uint32_t)len, key};
+	struct check c = {pd, access};
+
+	return walk(&sge, 1, 0, len, check_one, &c);
+}
+
+/* Bytes between a buffer and what lies under a key of one's own or the peer's. */
+static void copy_under(uint32_t key, uint64_t addr, uint64_t len, uint8_t *buf, bool from_buf)
+{
+	const struct ibv_sge sge = {addr, (uint32_t)len, key};
+	struct copy c = {.flat = buf, .to_list = from_buf};
+
+	walk(&sge, 1, 0, len, copy_one, &c);
 }
 
 static uint64_t hash(uint64_t h, const uint8_t *p, uint64_t n)
@@ -135,6 +172,11 @@ static bool opens(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_
 				   access);
 	if (fake_is_window(key))
 		return fake_mw_allows(qp, key, addr, len, access);
+	if (fake_is_mkey(key))
+		return fake_mkey_allows(key, qp->verbs.pd, addr, len, access) &&
+		       fake_lkey_allows(key, qp->verbs.pd, addr, len,
+					access & IBV_ACCESS_REMOTE_WRITE ? IBV_ACCESS_LOCAL_WRITE
+									 : 0);
 	return fake_mr_allows(key, true, qp->verbs.pd, addr, len, access);
 }
 
@@ -144,7 +186,8 @@ void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe)
 {
 	uint64_t len = piece(qp, sqe), from = sqe->remote_addr + sqe->moved;
 	struct check sink = {qp->verbs.pd, IBV_ACCESS_LOCAL_WRITE};
-	struct copy c = {.flat = (uint8_t *)(uintptr_t)from, .to_list = true};
+	uint8_t buf[FAKE_MTU_MAX];
+	struct copy c = {.flat = buf, .to_list = true};
 
 	if (qp->context->config->iwarp)
 		sink.access |= IBV_ACCESS_REMOTE_WRITE;
@@ -161,6 +204,7 @@ void fake_move_read(struct fake_qp *qp, struct fake_sqe *sqe)
 		fail(sqe, IBV_WC_LOC_PROT_ERR, true);
 		return;
 	}
+	copy_under(sqe->rkey, from, len, buf, false);
 	walk(sqe->sge, sqe->nsge, sqe->moved, len, copy_one, &c);
 	sqe->moved += len;
 	fake.stats.bytes_read += len;
@@ -259,15 +303,17 @@ static bool revoke(struct fake_qp *qp, struct fake_sqe *sqe)
 {
 	struct fake_qp *peer = qp->peer;
 
-	if (sqe->opcode != IBV_WR_SEND_WITH_INV || fake_mw_revoke(peer, sqe->bind.key))
+	if (sqe->opcode != IBV_WR_SEND_WITH_INV)
+		return true;
+	if (fake_is_mkey(sqe->bind.key) ? fake_mkey_revoke(peer, sqe->bind.key, true)
+					: fake_mw_revoke(peer, sqe->bind.key))
 		return true;
 	end_recv(peer, fake_rqe(peer, peer->rq_next), sqe, IBV_WC_REM_INV_REQ_ERR);
 	fail(sqe, IBV_WC_REM_OP_ERR, true);
 	return false;
 }
 
-static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, const uint8_t *buf,
-			  uint64_t len)
+static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, uint8_t *buf, uint64_t len)
 {
 	uint64_t to = sqe->remote_addr + sqe->moved;
 
@@ -277,7 +323,7 @@ static bool deliver_write(struct fake_qp *qp, struct fake_sqe *sqe, const uint8_
 		fail(sqe, IBV_WC_REM_ACCESS_ERR, true);
 		return false;
 	}
-	memcpy((void *)(uintptr_t)to, buf, len);
+	copy_under(sqe->rkey, to, len, buf, true);
 	fake.stats.bytes_written += len;
 	return true;
 }

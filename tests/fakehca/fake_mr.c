@@ -2,7 +2,8 @@
 /*
  * Memory regions and their keys. A key is a slot and that slot's generation, so that a key of a
  * region that is gone opens nothing, even where the slot is in use again. An lkey is no rkey: the
- * top bit tells them apart, and who mixes them up is refused. The bit below it is a window's.
+ * top bit tells them apart, and who mixes them up is refused. The bit below it is a window's,
+ * or alone an mkey's.
  *
  * Regions on demand (IBV_ACCESS_ON_DEMAND) may hold what is not mapped; only who uses that is
  * refused.
@@ -159,8 +160,9 @@ int ibv_dereg_mr(struct ibv_mr *verbs)
 	fake_lock();
 	err = fake_fault(&fake.config.fail_dereg_mr);
 	if (!err && mr->bound) {
-		fake_violate("ibv_dereg_mr: %u windows are bound to the region of %zu bytes",
-			     mr->bound, verbs->length);
+		fake_violate(
+			"ibv_dereg_mr: %u windows or lists are bound to the region of %zu bytes",
+			mr->bound, verbs->length);
 		err = EBUSY;
 	}
 	if (err)

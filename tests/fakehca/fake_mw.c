@@ -15,7 +15,8 @@
  * A window that is revoked while nobody holds it makes a kernel with software RDMA fall over, and
  * tells of a program that has lost track: the device refuses, and it is a violation, too.
  *
- * Keys have the two top bits set; regions have not that many slots (fake_mr.c).
+ * Keys have the two top bits set; regions have not that many slots (fake_mr.c). LOCAL_INV of an
+ *mkey is told from that of a window by its key.
  */
 #include "fake_internal.h"
 
@@ -185,7 +186,7 @@ int fake_mw_check_post(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (wr->opcode != IBV_WR_BIND_MW && wr->opcode != IBV_WR_LOCAL_INV)
 		return 0;
-	if (fake_mw_limit(qp->context->config) == 0)
+	if (fake_mw_limit(qp->context->config) == 0 && !qp->context->config->mlx5)
 		return fake_refuse(EINVAL, "ibv_post_send: the device has no windows");
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return check_bind(wr);
@@ -300,6 +301,9 @@ enum ibv_wc_status fake_mw_execute(struct fake_qp *qp, const struct fake_sqe *sq
 {
 	if (sqe->opcode == IBV_WR_BIND_MW)
 		return execute_bind(qp, &sqe->bind);
+	if (fake_is_mkey(sqe->bind.key))
+		return fake_mkey_revoke(qp, sqe->bind.key, false) ? IBV_WC_SUCCESS
+								  : IBV_WC_LOC_QP_OP_ERR;
 	return fake_mw_revoke(qp, sqe->bind.key) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
 }
 

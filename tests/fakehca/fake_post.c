@@ -22,6 +22,17 @@ static bool known(enum ibv_wr_opcode op)
 	       op == IBV_WR_SEND_WITH_INV || op == IBV_WR_BIND_MW || op == IBV_WR_LOCAL_INV;
 }
 
+/* It comes by a batch alone, with its list for SGEs. */
+static int check_umr(const struct fake_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (!qp->batch)
+		return fake_refuse(EINVAL, "ibv_post_send: opcode %d", wr->opcode);
+	if (wr->num_sge < 1 || (uint32_t)wr->num_sge > qp->lists)
+		return fake_refuse(ENOMEM, "mlx5dv_wr_mr_list: %d pieces, the QP has room for %u",
+				   wr->num_sge, qp->lists);
+	return 0;
+}
+
 /* Lengths of a list, summed up; an SGE of 0 bytes is a violation. */
 static uint64_t total(const struct ibv_sge *sge, int n, const char *what)
 {
@@ -39,6 +50,8 @@ static int check_opcode(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct fake_device *d = qp->context->config;
 
+	if (wr->opcode == IBV_WR_DRIVER1)
+		return check_umr(qp, wr);
 	if (!known(wr->opcode))
 		return fake_refuse(EINVAL, "ibv_post_send: opcode %d", wr->opcode);
 	if (d->iwarp && with_imm(wr->opcode))
@@ -69,7 +82,9 @@ static int check_length(const struct fake_qp *qp, const struct ibv_send_wr *wr, 
 	return 0;
 }
 
-static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_t *len)
+/* @ahead: WRs that are to be queued before it. */
+static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr, uint32_t ahead,
+		      uint64_t *len)
 {
 	int err;
 
@@ -83,7 +98,7 @@ static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr, ui
 	err = check_length(qp, wr, *len);
 	if (err)
 		return err;
-	if (qp->head - qp->tail == qp->sq_size)
+	if (qp->head - qp->tail + ahead == qp->sq_size)
 		return fake_refuse(ENOMEM,
 				   "ibv_post_send: all %u send entries of QP %u are in use: no "
 				   "completion that returns one has been polled",
@@ -100,6 +115,23 @@ static void copy_inline(struct fake_sqe *sqe, const struct ibv_send_wr *wr)
 		memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
 	}
+}
+
+static void copy_list(struct fake_sqe *sqe, const struct ibv_send_wr *wr)
+{
+	size_t bytes = (size_t)wr->num_sge * sizeof(*sqe->list);
+
+	sqe->list = malloc(bytes);
+	if (!sqe->list)
+		abort();
+	memcpy(sqe->list, wr->sg_list, bytes);
+	sqe->nlist = (uint32_t)wr->num_sge;
+	for (uint32_t i = 0; i < sqe->nlist; i++)
+		fake_mr_use(sqe->list[i].lkey, false, 1);
+	sqe->nsge = 0;
+	sqe->len = 0;
+	sqe->bind.new_key = wr->bind_mw.rkey;
+	sqe->bind.access = wr->bind_mw.bind_info.mw_access_flags;
 }
 
 static void copy_sges(struct fake_sqe *sqe, const struct ibv_send_wr *wr)
@@ -134,7 +166,9 @@ static void queue_send(struct fake_qp *qp, const struct ibv_send_wr *wr, uint64_
 		sqe->rkey = fake_qp_reachable(qp) ? wr->wr.rdma.rkey : 0;
 		fake_mr_use(sqe->rkey, true, 1);
 	}
-	if (wr->send_flags & IBV_SEND_INLINE)
+	if (wr->opcode == IBV_WR_DRIVER1)
+		copy_list(sqe, wr);
+	else if (wr->send_flags & IBV_SEND_INLINE)
 		copy_inline(sqe, wr);
 	else
 		copy_sges(sqe, wr);
@@ -165,7 +199,7 @@ int fake_post_send(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send
 	fake_lock();
 	then = told_to_fail(&most);
 	for (; wr && !err; wr = err ? wr : wr->next) {
-		err = taken == most ? then : check_send(qp, wr, &len);
+		err = taken == most ? then : check_send(qp, wr, 0, &len);
 		if (!err) {
 			queue_send(qp, wr, len);
 			taken++;
@@ -181,6 +215,28 @@ int fake_post_send(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send
 	return fake.config.negative_errno ? -err : err;
 }
 
+/* A batch, which is never taken in part. */
+int fake_post_all(struct fake_qp *qp, struct ibv_send_wr *wr)
+{
+	uint32_t none, n = 0;
+	uint64_t len = 0;
+	int err = told_to_fail(&none);
+
+	for (const struct ibv_send_wr *p = wr; p && !err; p = p->next)
+		err = check_send(qp, p, n++, &len);
+	for (; wr && !err; wr = wr->next) {
+		check_send(qp, wr, 0, &len);
+		queue_send(qp, wr, len);
+	}
+	if (err)
+		return err;
+	fake.stats.posts += n > 0;
+	fake.stats.sqes += n;
+	if (qp->verbs.state == IBV_QPS_ERR)
+		fake_qp_fail(qp);
+	return 0;
+}
+
 /* ---- RECVs ---- */
 
 static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
@@ -189,6 +245,9 @@ static int check_recv(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (err)
 		return err;
+	if (qp->verbs.state == IBV_QPS_RESET)
+		return fake_refuse(EINVAL, "ibv_post_recv: QP %u is in state RESET",
+				   qp->verbs.qp_num);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
 		return fake_refuse(EINVAL, "ibv_post_recv: %d SGEs, the QP has %u", wr->num_sge,
 				   qp->cap.max_recv_sge);

@@ -15,6 +15,8 @@ static void release(struct fake_object *object)
 {
 	struct fake_qp *qp = FAKE_OF(object, struct fake_qp);
 
+	fake_wr_destroy(qp);
+	free(qp->dv);
 	free(qp->sq);
 	free(qp->sq_sge);
 	free(qp->sq_inline);
@@ -30,35 +32,42 @@ static bool too_much(const struct fake_device *d, const struct ibv_qp_cap *cap)
 	       cap->max_inline_data > d->max_inline;
 }
 
-static int check_args(struct fake_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+int fake_qp_check_args(const struct fake_context *c, const struct ibv_pd *pd,
+		       const struct ibv_qp_init_attr *attr)
 {
+	const struct ibv_context *verbs = &c->verbs.context;
 	const struct ibv_qp_cap *cap = &attr->cap;
-	const struct fake_device *d;
-	int err = fake_fault(&fake.config.fail_create_qp);
+	const struct fake_device *d = c->config;
 
-	if (err)
-		return err;
-	if (!id->context || id->verbs.qp || attr->qp_type != IBV_QPT_RC || attr->srq)
-		return fake_refuse(EINVAL, "rdma_create_qp: no device yet, a QP already, or not "
-					   "a plain RC one");
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		return fake_refuse(EINVAL, "rdma_create_qp: not a plain RC one");
 	if (!pd || !attr->send_cq || !attr->recv_cq)
 		return fake_refuse(EINVAL, "rdma_create_qp: no PD or no CQ");
-	if (pd->context != id->verbs.verbs || attr->send_cq->context != id->verbs.verbs ||
-	    attr->recv_cq->context != id->verbs.verbs)
+	if (pd->context != verbs || attr->send_cq->context != verbs ||
+	    attr->recv_cq->context != verbs)
 		return fake_refuse(EINVAL, "rdma_create_qp: PD or CQ of another device");
-	d = id->context->config;
 	if (too_much(d, cap) || cap->max_send_wr == 0)
 		return fake_refuse(EINVAL,
 				   "rdma_create_qp: %u send and %u receive entries of %u and %u "
 				   "SGEs, %u bytes inline: above the device's limits",
 				   cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge,
 				   cap->max_recv_sge, cap->max_inline_data);
-	if (id->context->qps >= d->max_qp)
-		return fake_refuse(ENOMEM, "rdma_create_qp: %u QPs of %u", id->context->qps,
-				   d->max_qp);
+	if (c->qps >= d->max_qp)
+		return fake_refuse(ENOMEM, "rdma_create_qp: %u QPs of %u", c->qps, d->max_qp);
 	if (d->sq_room && cap->max_send_wr > d->sq_room)
 		return fake_refuse(ENOMEM, "rdma_create_qp: room for %u send entries", d->sq_room);
 	return 0;
+}
+
+static int check_args(struct fake_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	int err = fake_fault(&fake.config.fail_create_qp);
+
+	if (err)
+		return err;
+	if (!id->context || id->verbs.qp)
+		return fake_refuse(EINVAL, "rdma_create_qp: no device yet, or a QP already");
+	return fake_qp_check_args(id->context, pd, attr);
 }
 
 /* Of the promise and the truth the smaller: fake_config.sq_real. */
@@ -91,7 +100,7 @@ static struct fake_qp *new_qp(const struct ibv_qp_cap *asked)
 	return NULL;
 }
 
-static void wire_up(struct fake_qp *qp, struct fake_id *id, struct ibv_pd *pd,
+static void wire_up(struct fake_qp *qp, struct fake_context *c, struct ibv_pd *pd,
 		    const struct ibv_qp_init_attr *attr)
 {
 	for (uint32_t i = 0; i < qp->sq_size; i++) {
@@ -100,29 +109,46 @@ static void wire_up(struct fake_qp *qp, struct fake_id *id, struct ibv_pd *pd,
 	}
 	for (uint32_t i = 0; i < qp->rq_size; i++)
 		qp->rq[i].sge = qp->rq_sge + (size_t)i * (qp->cap.max_recv_sge + 1);
-	qp->context = id->context;
-	qp->id = id;
+	qp->context = c;
 	qp->pd = (struct fake_pd *)(void *)pd;
 	qp->send_cq = (struct fake_cq *)(void *)attr->send_cq;
 	qp->recv_cq = (struct fake_cq *)(void *)attr->recv_cq;
 	qp->sig_all = attr->sq_sig_all;
 	qp->verbs = (struct ibv_qp){
-		.context = id->verbs.verbs,
+		.context = &c->verbs.context,
 		.qp_context = attr->qp_context,
 		.pd = pd,
 		.send_cq = attr->send_cq,
 		.recv_cq = attr->recv_cq,
 		.qp_num = ++fake.qp_numbers,
-		.state = IBV_QPS_INIT,
+		.state = IBV_QPS_RESET,
 		.qp_type = IBV_QPT_RC,
 	};
-	qp->ece_options = id->remote_ece.vendor_id == id->context->config->ece_vendor
-				  ? id->remote_ece.options & id->context->config->ece_options
-				  : 0;
 	qp->pd->users++;
 	qp->send_cq->users++;
 	qp->recv_cq->users++;
 	qp->context->qps++;
+}
+
+/* In the state RESET, and nobody's. */
+struct fake_qp *fake_qp_make(struct fake_context *c, struct ibv_pd *pd,
+			     const struct ibv_qp_init_attr *attr)
+{
+	struct fake_qp *qp = new_qp(&attr->cap);
+
+	if (qp)
+		wire_up(qp, c, pd, attr);
+	return qp;
+}
+
+static void give_to(struct fake_id *id, struct fake_qp *qp)
+{
+	const struct fake_device *d = id->context->config;
+
+	qp->id = id;
+	qp->verbs.state = IBV_QPS_INIT;
+	if (id->remote_ece.vendor_id == d->ece_vendor)
+		qp->ece_options = id->remote_ece.options & d->ece_options;
 	id->verbs.qp = &qp->verbs;
 }
 
@@ -135,11 +161,11 @@ int rdma_create_qp(struct rdma_cm_id *verbs, struct ibv_pd *pd, struct ibv_qp_in
 	fake_lock();
 	err = check_args(id, pd, attr);
 	if (!err) {
-		qp = new_qp(&attr->cap);
+		qp = fake_qp_make(id->context, pd, attr);
 		err = qp ? 0 : ENOMEM;
 	}
 	if (qp) {
-		wire_up(qp, id, pd, attr);
+		give_to(id, qp);
 		attr->cap = qp->cap;
 	}
 	fake_unlock();
@@ -147,11 +173,8 @@ int rdma_create_qp(struct rdma_cm_id *verbs, struct ibv_pd *pd, struct ibv_qp_in
 	return err ? -1 : 0;
 }
 
-void rdma_destroy_qp(struct rdma_cm_id *verbs)
+static void destroy(struct fake_qp *qp)
 {
-	struct fake_qp *qp = (struct fake_qp *)(void *)verbs->qp;
-
-	fake_lock();
 	fake_qp_retire_sq(qp, qp->head - 1, false);
 	fake_qp_retire_rq(qp, qp->rq_head - 1);
 	fake_async_forget(qp->context, qp, qp->unacked);
@@ -166,10 +189,24 @@ void rdma_destroy_qp(struct rdma_cm_id *verbs)
 	qp->send_cq->users--;
 	qp->recv_cq->users--;
 	qp->context->qps--;
+	fake_object_del(&qp->object);
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *verbs)
+{
+	fake_lock();
+	destroy((struct fake_qp *)(void *)verbs->qp);
 	verbs->qp = NULL;
 	((struct fake_id *)(void *)verbs)->used = NULL;
-	fake_object_del(&qp->object);
 	fake_unlock();
+}
+
+int ibv_destroy_qp(struct ibv_qp *verbs)
+{
+	fake_lock();
+	destroy((struct fake_qp *)(void *)verbs);
+	fake_unlock();
+	return 0;
 }
 
 int ibv_query_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask,
@@ -204,6 +241,11 @@ void fake_sqe_let_go(struct fake_sqe *sqe)
 {
 	fake_mr_use(sqe->rkey, true, -1);
 	fake_mr_use(sqe->bind.lkey, false, -1);
+	for (uint32_t i = 0; i < sqe->nlist; i++)
+		fake_mr_use(sqe->list[i].lkey, false, -1);
+	free(sqe->list);
+	sqe->list = NULL;
+	sqe->nlist = 0;
 	sqe->rkey = sqe->bind.lkey = 0;
 }
 
@@ -219,8 +261,8 @@ static void check_source(const struct fake_qp *qp, const struct fake_sqe *sqe)
 	if (!sqe->hashed)
 		return;
 	for (uint32_t i = 0; i < sqe->nsge; i++)
-		if (!fake_mr_allows(sqe->sge[i].lkey, false, qp->verbs.pd, sqe->sge[i].addr,
-				    sqe->sge[i].length, 0))
+		if (!fake_lkey_allows(sqe->sge[i].lkey, qp->verbs.pd, sqe->sge[i].addr,
+				      sqe->sge[i].length, 0))
 			return;
 	if (fake_hash_source(qp, sqe) == sqe->hash)
 		return;

@@ -65,6 +65,7 @@ static void forget_objects(void)
 			fake_object_del(fake.objects[kind]);
 	fake_mr_forget_slots();
 	fake_mw_forget_slots();
+	fake_mkey_forget_slots();
 }
 
 static uint32_t valid_mtu(uint32_t mtu)
@@ -134,9 +135,9 @@ void fake_object_del(struct fake_object *object)
 unsigned int fake_leaks(char *text, size_t size)
 {
 	static const char *const names[FAKE_KINDS] = {
-		"PDs",		"memory regions",      "memory windows", "CQs",
-		"QPs",		"completion channels", "event channels", "ids",
-		"device lists", "address lists",
+		"PDs",		 "memory regions",	"memory windows", "mkeys", "CQs",
+		"QPs",		 "completion channels", "event channels", "ids",   "device lists",
+		"address lists",
 	};
 	unsigned int sum = 0;
 	size_t used = 0;

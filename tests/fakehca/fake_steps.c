@@ -108,6 +108,8 @@ static int check_step(const struct fake_qp *qp, const struct ibv_qp_attr *attr, 
 		enum ibv_qp_state from, to;
 		int needs;
 	} steps[] = {
+		{IBV_QPS_RESET, IBV_QPS_INIT,
+		 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
 		{IBV_QPS_INIT, IBV_QPS_INIT, 0},
 		{IBV_QPS_INIT, IBV_QPS_RTR,
 		 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -148,12 +150,22 @@ static int check_values(const struct fake_qp *qp, const struct ibv_qp_attr *attr
 	return 0;
 }
 
+static struct fake_qp *qp_of(uint32_t number)
+{
+	for (struct fake_object *o = fake.objects[FAKE_QP]; o; o = o->next)
+		if (FAKE_OF(o, struct fake_qp)->verbs.qp_num == number)
+			return FAKE_OF(o, struct fake_qp);
+	return NULL;
+}
+
 static void become_ready(struct fake_qp *qp, const struct ibv_qp_attr *attr)
 {
 	const struct fake_qp *peer = qp->id && qp->id->peer ? fake_id_qp(qp->id->peer) : NULL;
 
 	qp->sl = attr->ah_attr.sl;
 	qp->peer_rd_atomic = attr->max_dest_rd_atomic;
+	if (!qp->id) /* no rdma_cm is there to introduce them */
+		qp->peer = qp_of(attr->dest_qp_num);
 	if (peer && peer->verbs.qp_num != attr->dest_qp_num)
 		fake_violate("ibv_modify_qp: QP %u is no peer of QP %u; it would talk to nobody",
 			     attr->dest_qp_num, qp->verbs.qp_num);

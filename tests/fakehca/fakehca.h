@@ -38,15 +38,16 @@
  *	a SEND's or WRITE's source changed between delivery and the proof that it was done
  *	a memory region deregistered while a WR that is not proven done names it, or one of the
  *	peer's that has not arrived
- *	a window's key revoked when it grants nothing: twice, or never granted (a kernel with
- *software RDMA falls over) a destroy in the wrong order (a CQ under a QP, a PD under regions, a
- *region under windows, an id with unacknowledged events, ...), on which real libraries fail or wait
- *for ever a connection whose ends do not fit together: another peer's number, more READs in flight
- *	than the other end answers, extensions that it did not agree to
- *	an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any
- *	message (of a length above 2^31 they see what the lower 31 bits say)
- *	waiting for an event that nobody will send, or destroying what has events that somebody got
- *	and did not acknowledge
+ *	a window's or mkey's key revoked when it grants nothing: twice, or never granted (a kernel
+ *with software RDMA falls over); an mkey that has a list given another one, or its list changed
+ *while a WR in front, not proven done, names it; its use as a sink by a QP that writes small data
+ *into completions; a region deregistered that is in a list; a destroy in the wrong order (a CQ
+ *under a QP, a PD under regions, a region under windows, an id with unacknowledged events, ...), on
+ *which real libraries fail or wait for ever a connection whose ends do not fit together: another
+ *peer's number, more READs in flight than the other end answers, extensions that it did not agree
+ *to an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any message
+ *(of a length above 2^31 they see what the lower 31 bits say) waiting for an event that nobody will
+ *send, or destroying what has events that somebody got and did not acknowledge
  *
  * It proves rules. It never produces a figure about strategies.
  */
@@ -79,12 +80,16 @@
  * piece by piece. @no_advice: its library has no ibv_advise_mr()
  * @inv_flag_wrong: a RECV whose SEND revoked a key has IBV_WC_IP_CSUM_OK in place of
  * IBV_WC_WITH_INV, as with rxe
+ * @mlx5: it has what mlx5 has beyond verbs, as far as mkeys and UMRs go (fake_mkey.c);
+ * @mkey_tagless: a key's lower 8 bits are always 0; @mkey_blind: what goes through an mkey succeeds
+ * and moves nothing
  * @ece_vendor, @ece_options: extensions that two ends may agree on; vendor 0: it knows of none
  */
 struct fake_device {
 	const char *name, *addr, *fw;
 	uint32_t vendor_id;
 	bool iwarp, infiniband, down, inv_flag_wrong, mw_wide, mw_stays, odp_implicit, no_advice;
+	bool mlx5, mkey_tagless, mkey_blind;
 	uint32_t closed, mtu, max_qp, max_qp_wr, max_cqe, max_sge, max_sge_rd, max_rd_atomic,
 		max_mr, max_mw;
 	uint32_t max_msg_size, max_inline, max_cq, sq_room, sl_told;
@@ -152,7 +157,7 @@ struct fake_config {
 	struct fake_fault fail_create_qp, fail_create_cq, fail_alloc_pd, fail_channel;
 	struct fake_fault fail_poll, fail_notify, fail_resolve, fail_accept, fail_wr;
 	struct fake_fault fail_modify_qp, fail_query_qp, fail_establish;
-	struct fake_fault fail_alloc_mw, fail_dealloc_mw;
+	struct fake_fault fail_alloc_mw, fail_dealloc_mw, fail_create_mkey, fail_destroy_mkey;
 };
 
 /* struct fake_stats - counted where it happens, both ends together. */
@@ -167,7 +172,9 @@ struct fake_stats {
 	uint64_t advices, prefetched; /* ibv_advise_mr() calls that were taken, bytes in them */
 	uint64_t alloc_mw, dealloc_mw;
 	uint64_t binds, invalidates; /* of windows, that succeeded; by whoever revoked */
-	uint64_t mw_outlived;	     /* windows that were bound when their QP was destroyed */
+	uint64_t create_mkey, destroy_mkey;
+	uint64_t umrs, umr_invalidates; /* of mkeys, likewise */
+	uint64_t mw_outlived;		/* windows that were bound when their QP was destroyed */
 	uint64_t bytes_read, bytes_written, bytes_sent;
 	uint64_t rnr_waits; /* deliveries put off for want of a RECV */
 	uint64_t steps;
