@@ -83,7 +83,7 @@ sanitized() {
 	[[ $status == 0 ]]
 	all_rows 18 'f("status") == "ok" && f("peer_iterations") == 20'
 	logged 18 ': run [123] \(.*\): 40 I/Os, '
-	both '3 2 1' '' --mode rpc --op read,write,send --strategy all --frags 3 --qps 2 -s 700 -n 20 -e --verify
+	both '3 2 1' '' --mode rpc --op read,write,send --strategy "$(every)" --frags 3 --qps 2 -s 700 -n 20 -e --verify
 	[[ $status == 0 ]]
 	all_rows 144 'f("verify") == "yes" && (f("strategy") == "frwr" && f("op") == "send" ? f("status") == "skipped" \
 		&& f("reason") ~ /^frwr has no key for local use/ : f("status") == "ok" && f("iterations") == 40)'

@@ -82,7 +82,7 @@ narrow() {
 	line 'port 1' ' active .link up., MTU 1024 of 4096, interface net0, address 10.86.0.1$'
 	line limits 'max_qp 1024, max_qp_wr 16384, max_cq 65536, .*max_sge_rd 30, max_rd_atomic 16, .*max_msg_sz 1073741824$'
 	line GIDs '0 +RoCE v1 +fe80::86:1 2 +RoCE v1 +10.86.0.1 3 +RoCE v2 +10.86.0.1$'
-	line strategies ' global: yes multi-wr: yes per-io: yes rcache: yes frwr: yes bounce: yes odp: yes odp-implicit: yes$'
+	line strategies ' global: yes multi-wr: yes per-io: yes rcache: yes frwr: yes frwr-umr: no: frwr-umr .* bounce: yes odp: yes odp-implicit: yes$'
 	[[ $out != *'  runs '* && $out != *'  trouble '* ]]
 	FAKEHCA=devices=3 bench devices
 	ended 0

@@ -15,9 +15,12 @@ load vm/fence
 LIMIT=60
 CELLS=168 OPEN=5
 
-# fence SETTINGS ARG...: of the double.
+# fence SETTINGS ARG...: of the double; of the strategies that any device may have, if these do not say it.
 fence() {
-	FAKEHCA=$1 bench fence -d fake0 --format csv "${@:2}"
+	local settings=$1
+	shift
+	[[ $* == *--strategy* ]] || set -- --strategy global,multi-wr,per-io,frwr "$@"
+	FAKEHCA=$settings bench fence -d fake0 --format csv "$@"
 }
 
 # bats test_tags=threads

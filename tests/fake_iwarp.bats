@@ -29,13 +29,13 @@ sweep() {
 }
 
 # Memory that lies open to the peer's writes for longer than an I/O is no place for READs.
-refused='f("status") == "skipped" && f("iterations") == "" && f("reason") ~ "registers memory whole: over iWARP .*--unsafe-global-sink"'
+refused='f("status") == "skipped" && f("iterations") == "" && f("reason") ~ "(registers memory whole|keeps what it registered): over iWARP .*--unsafe-global-sink"'
 refused_here="$refused && f(\"reason\") ~ \"^\" f(\"strategy\") \" \""
 refused_there="$refused && f(\"reason\") ~ \"^the server side: \" f(\"peer_strategy\") \" \""
-no_windows='f("status") == "skipped" && f("reason") ~ /frwr (has no key for local use|takes memory windows)/'
+lacks='f("status") == "skipped" && f("reason") ~ /frwr (has no key for local use|takes memory windows)|frwr-umr |no on-demand paging/'
 
 @test "direct mode: READs under strategies that bind the peer's right to the I/O alone" {
-	sweep 15 "f(\"strategy\") == \"frwr\" ? $no_windows : f(\"op\") == \"read\" && f(\"strategy\") ~ /^(global|multi-wr)\$/ ? \
+	sweep 27 "f(\"strategy\") ~ /^(frwr|odp)/ ? $lacks : f(\"op\") == \"read\" && f(\"strategy\") ~ /^(global|multi-wr|rcache)\$/ ? \
 		$refused_here : f(\"status\") == \"ok\"" --op read,write,send --strategy all
 	bench loopback -d fake0 --op read --bidir -n 5 --format csv
 	ended 1
@@ -44,8 +44,8 @@ no_windows='f("status") == "skipped" && f("reason") ~ /frwr (has no key for loca
 }
 
 @test "rpc mode: the server READs under strategies that bind the client's right to the I/O alone" {
-	sweep 15 "f(\"peer_strategy\") == \"frwr\" ? $no_windows : f(\"op\") == \"read\" && \
-		f(\"peer_strategy\") ~ /^(global|multi-wr)\$/ ? $refused_there : f(\"status\") == \"ok\"" \
+	sweep 27 "f(\"peer_strategy\") ~ /^(frwr|odp)/ ? $lacks : f(\"op\") == \"read\" && \
+		f(\"peer_strategy\") ~ /^(global|multi-wr|rcache)\$/ ? $refused_there : f(\"status\") == \"ok\"" \
 		--mode rpc --op read,write,send --peer-strategy all
 }
 

@@ -46,7 +46,9 @@ draw_io() {
 	one_of 1 1 2 3 7 16
 	((frags = it < size ? it : size, smallest = frags + 1))
 	args+=(--size "$size" --frags "$frags")
-	add --strategy global multi-wr per-io bounce
+	one_of global multi-wr per-io bounce "$umr"
+	args+=(--strategy "$it")
+	[[ $it != frwr-umr || $smallest -gt 3 ]] || smallest=4
 	add --frag-gap 0 1 8 4096
 	add --misalign 0 0 1 63 4095
 	add --touch off off warm cold
@@ -71,12 +73,12 @@ draw_rpc() {
 	one_of 0 1 8 4096
 	args+=(--frag-gap "$it")
 	[[ $it != 0 ]] || runs=1
-	one_of global multi-wr per-io bounce
-	[[ $op == send ]] || one_of global multi-wr per-io bounce frwr frwr frwr
+	one_of global multi-wr per-io bounce "$umr"
+	[[ $op == send ]] || one_of global multi-wr per-io bounce frwr frwr frwr "$umr" "$umr"
 	args+=(--strategy "$it")
 	case $it in
 	per-io) one_of sync async auto ;;
-	frwr) one_of sync async remote lazy auto ;;
+	frwr | frwr-umr) one_of sync async remote lazy auto ;;
 	*) one_of none auto ;;
 	esac
 	revoke=$it
@@ -124,6 +126,7 @@ draw_device() {
 		sq_extra={1,9} mtu={256,4096} max_sge={4,5}; do
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
+	[[ ${args[*]} != *frwr-umr* ]] || FAKEHCA+=,mlx5=1
 	[[ ${args[*]} == *imm* || ${args[*]} == *frwr* ]] || ((RANDOM % 5)) || {
 		FAKEHCA+=,iwarp=1,early_sends=1
 		args+=(--unsafe-global-sink)
@@ -132,9 +135,10 @@ draw_device() {
 
 # draws DRAW: $RUNS runs, of what that function draws.
 draws() {
-	local cpu first=${RXFER_PROP_SEED:-$((RANDOM * 32768 + RANDOM))} it args
+	local umr=frwr-umr cpu first=${RXFER_PROP_SEED:-$((RANDOM * 32768 + RANDOM))} it args
 	cpu=$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*\([0-9]*\).*/\1/p' /proc/self/status)
 	export FAKEHCA
+	[[ $("$RXFER_BENCH" devices) != *'built without'* ]] || umr=per-io
 	for ((seed = first; seed < first + RUNS; seed++)); do
 		RANDOM=$seed
 		"$1"

@@ -63,7 +63,7 @@ counted() {
 @test "every strategy, order and op in a working set: verified" {
 	local op set=(--working-set 512k --access all --frags 3 -s 5000 -n 60 --verify)
 	for op in read write; do
-		loop 15 --mode rpc --op $op --strategy all "${set[@]}"
+		loop $((3 * $(strategies))) --mode rpc --op $op --strategy "$(every)" "${set[@]}"
 	done
 	loop 12 --mode rpc --op send --strategy global,multi-wr,per-io,rcache "${set[@]}"
 	loop 48 --mode direct --op all --strategy global,multi-wr,per-io,rcache "${set[@]}"

@@ -66,7 +66,7 @@ visit() {
 	all_rows 48 'f("status") == "ok" && f("iterations") == 12'
 	both '2 1 1' '' --op write,send --bidir --strategy per-io -n 6 -e
 	all_rows 4 'f("status") == "ok" && f("peer_iterations") == 6'
-	both '2 2 1' '' --mode rpc --op read,write,send --strategy all --frags 3 --qps 2 -n 6 -e --depth 3 --verify
+	both '2 2 1' '' --mode rpc --op read,write,send --strategy "$(every)" --frags 3 --qps 2 -n 6 -e --depth 3 --verify
 	all_rows 96 'f("status") == (f("strategy") f("op") == "frwrsend" ? "skipped" : "ok") && \
 		(f("status") == "skipped" || f("iterations") == 12)'
 }

@@ -33,7 +33,8 @@ struct how {
 	const char *signal;
 	uint32_t exposed, slots, ios, sq_depth, inline_max;
 	bool phases, post_single;
-	unsigned int rights; /* that the memory is declared with; 0: both */
+	unsigned int rights;  /* that the memory is declared with; 0: both */
+	const char *strategy; /* NULL: frwr */
 };
 
 /* @held: credits of each slot's exposure. */
@@ -62,7 +63,10 @@ static inline void post_recvs(struct pair *p)
 
 static inline void connect_pair(struct pair *p)
 {
-	assert_int_equal(engine_connect(&p->e), 0);
+	if (p->e.cdev->reg->create_qp)
+		assert_int_equal(engine_connect_both(&p->e), 0);
+	else
+		assert_int_equal(engine_connect(&p->e), 0);
 	assert_int_equal(p->e.accepted, 0);
 	rxfer_conn_info(p->e.client, &p->info);
 	post_recvs(p);
@@ -87,9 +91,11 @@ static inline void open_devices(struct pair *p, const struct fake_config *config
 	struct rxfer_shape shape = {.op = RXFER_SEND, .bytes = MESSAGE, .frags = 1};
 
 	*p = (struct pair){0};
-	engine_open(&p->e, config, "frwr");
+	engine_open(&p->e, config, how->strategy ? how->strategy : "frwr");
+	fake_live()->auto_steps = 0; /* if any, they were for a strategy that tries itself out */
 	declare(p, how->rights ? how->rights : BOTH);
 	shape.exposed = how->exposed ? how->exposed : 1;
+	shape.fixed = 1;
 	engine_attr(&p->e, &shape, how->slots ? how->slots : SLOTS, how->sq_depth,
 		    how->signal ? how->signal : "all");
 	p->e.client_attr.one_message = true;

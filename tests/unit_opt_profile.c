@@ -88,8 +88,9 @@ static void test_lines(void **state)
 	assert_prints(CMD_LOOPBACK, "--profile one",
 		      "--output $'a#1.csv' --output $'two words.json'");
 	profile("strategy all");
-	assert_prints(CMD_CLIENT, "node7 --profile one",
-		      "--strategy global,multi-wr,per-io,rcache,frwr,bounce,odp,odp-implicit");
+	assert_prints(
+		CMD_CLIENT, "node7 --profile one",
+		"--strategy global,multi-wr,per-io,rcache,frwr,frwr-umr,bounce,odp,odp-implicit");
 }
 
 static void test_the_command_line_wins(void **state)

@@ -87,8 +87,10 @@ static void test_complete(void **state)
 	}
 	texts -= 2; /* reason and opts have their own sizes */
 	assert_in_range(offsetof(struct result, latency) - offsetof(struct result, reason),
-			512 + 1024 + doubles * sizeof(double) + texts * RESULT_TEXT,
-			512 + 1024 + doubles * sizeof(double) + texts * RESULT_TEXT + 64);
+			512 + sizeof(((struct result *)NULL)->opts) + doubles * sizeof(double) +
+				texts * RESULT_TEXT,
+			512 + sizeof(((struct result *)NULL)->opts) + doubles * sizeof(double) +
+				texts * RESULT_TEXT + 64);
 }
 
 static void test_init(void **state)

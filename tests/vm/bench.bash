@@ -43,9 +43,14 @@ loop() {
 	ended 0 && rows "$out_file" "$rows" 'f("status") == "ok"'
 }
 
-# strategies: how many there are.
+# every: the strategies that need no mlx5, for an option. strategies: how many they are.
+every() {
+	"$RXFER_BENCH" loopback --help | tr -s '\n ' ' ' |
+		sed -n 's/.* --strategy [^[]*\[\([^]]*\), all;.*/\1/; T; s/ //g; s/,frwr-umr//; p'
+}
+
 strategies() {
-	"$RXFER_BENCH" loopback --help | tr -s '\n ' ' ' | sed -n 's/.* --strategy [^[]*\[\([^]]*\), all;.*/\1/p' | wc -w
+	every | tr , '\n' | wc -l
 }
 
 fail() {

@@ -22,7 +22,9 @@ teardown() {
 	end_server
 }
 
+# fence ARG...: of the strategies that any device may have, if these do not say it.
 fence() {
+	[[ $* == *--strategy* ]] || set -- --strategy global,multi-wr,per-io,frwr "$@"
 	bench fence -d "$DEVICE" --format csv "$@"
 }
 
