@@ -46,7 +46,7 @@ draw_io() {
 	one_of 1 1 2 3 7 16
 	((frags = it < size ? it : size, smallest = frags + 1))
 	args+=(--size "$size" --frags "$frags")
-	one_of global multi-wr per-io bounce "$umr"
+	one_of global multi-wr per-io rcache bounce odp odp-implicit "$umr"
 	args+=(--strategy "$it")
 	[[ $it != frwr-umr || $smallest -gt 3 ]] || smallest=4
 	add --frag-gap 0 1 8 4096
@@ -73,8 +73,8 @@ draw_rpc() {
 	one_of 0 1 8 4096
 	args+=(--frag-gap "$it")
 	[[ $it != 0 ]] || runs=1
-	one_of global multi-wr per-io bounce "$umr"
-	[[ $op == send ]] || one_of global multi-wr per-io bounce frwr frwr frwr "$umr" "$umr"
+	one_of global multi-wr per-io rcache bounce odp odp-implicit "$umr"
+	[[ $op == send ]] || one_of global multi-wr per-io rcache bounce odp odp-implicit frwr frwr frwr "$umr" "$umr"
 	args+=(--strategy "$it")
 	case $it in
 	per-io) one_of sync async auto ;;
@@ -86,7 +86,7 @@ draw_rpc() {
 	smallest=2
 	[[ ${args[*]} != *frwr* ]] || ((smallest = 2 * runs + 2))
 	[[ $op != write || $revoke == remote ]] || add --reply send imm
-	add --peer-strategy global multi-wr per-io bounce
+	add --peer-strategy global multi-wr per-io rcache bounce odp odp-implicit
 	add --defer slot recv
 	add --depth 1 1 2 3 5 16 64
 	add --qps 1 1 2 3 8
@@ -98,6 +98,7 @@ draw_rpc() {
 }
 
 draw_run() {
+	[[ ${args[*]} != *odp* ]] || add --odp-prefetch off io
 	[[ ${args[*]} == *rpc* ]] || flag 70 --bidir
 	flag 60 --verify
 	add --mem anon anon memfd file
@@ -127,7 +128,7 @@ draw_device() {
 		((RANDOM % 5)) || FAKEHCA+=,$setting
 	done
 	[[ ${args[*]} != *frwr-umr* ]] || FAKEHCA+=,mlx5=1
-	[[ ${args[*]} == *imm* || ${args[*]} == *frwr* ]] || ((RANDOM % 5)) || {
+	[[ ${args[*]} =~ imm|frwr|odp ]] || ((RANDOM % 5)) || {
 		FAKEHCA+=,iwarp=1,early_sends=1
 		args+=(--unsafe-global-sink)
 	}

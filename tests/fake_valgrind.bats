@@ -30,6 +30,9 @@ under_valgrind() {
 	under_valgrind --op read,write,send --strategy global,multi-wr,per-io --frags 3 --verify
 	ended 0
 	rows "$out_file" 9 'f("status") == "ok"'
+	under_valgrind --mode rpc --op read,write --strategy odp,odp-implicit --odp-prefetch io --frags 3 --verify
+	ended 0
+	rows "$out_file" 4 'f("status") == "ok"'
 	under_valgrind --mode rpc --op read,write --strategy frwr --revoke sync,async,remote,lazy --frags 3 --verify --mw-renew
 	ended 0
 	rows "$out_file" 8 'f("status") == "ok"'

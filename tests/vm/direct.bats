@@ -102,6 +102,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 
 # rxe takes any and tells none. What is to be seen here is that our own way through the states of the
 # queue pairs makes the same connection as rdma_cm's: READs and WRITEs are let in, and all is freed.
+# bats test_tags=rxe
 @test "--sl: a service level, on queue pairs that we make ready ourselves" {
 	local before
 	before=$(resources)
