@@ -115,7 +115,7 @@ static const char *type_name(enum message type)
 	return i < sizeof(names) / sizeof(names[0]) && names[i] ? names[i] : "an unknown type";
 }
 
-#define TRACED_TEXT 900 /* of a message's body; more is cut */
+#define TRACED_TEXT 800 /* of a message's body; more is cut */
 
 /* A token lets in whoever has it, and traces are sent around: it is not shown. */
 static void trace_message(const struct control *c, const char *what, enum message type,

@@ -9,7 +9,7 @@
  * A key is good on all queue pairs of its protection domain.
  *
  * Exposing. Each exposure has an mkey, and each grant takes its next tag, where the device has
- *tags; else the same key comes back each time, and key_reuse_min says so.
+ * tags; else the same key comes back each time, and key_reuse_min says so.
  *
  *	UMR, SEND (the request)        reply        LOCAL_INV
  *
@@ -19,10 +19,10 @@
  *	LOCAL_INV, UMR, READ
  *
  * Then all that used the list is proven done: nothing is waited for, no fence is needed, and a
- *WRITE that the device has to send again finds its source. (Behind the data, in the same post, it
- *would need one: IBA allows a LOCAL_INV to pass what is under way.) It is what kernels do with
- *regions for their own READs, in drivers/infiniband/core/rw.c. No peer has such a key, so nothing
- *lies open meanwhile. What is gathered cannot go inline: its addresses are no memory's.
+ * WRITE that the device has to send again finds its source. (Behind the data, in the same post, it
+ * would need a fence: IBA allows a LOCAL_INV to pass what is under way.) It is what kernels do with
+ * regions for their own READs, in drivers/infiniband/core/rw.c. No peer has such a key, so nothing
+ * lies open meanwhile. What is gathered cannot go inline: its addresses are no memory's.
  *
  * Written by the manual pages and the source of rdma-core, and tried on a test double alone: it
  * awaits its first run on hardware.

@@ -2,8 +2,8 @@
 /*
  * Do bytes go where a UMR says? Before anything is timed that is tried out, in each direction, on
  * the device itself: a list that is not taken as it is meant may leave all WRs behind it
- *successful, and the data where they were. A strategy that moves nothing would be the fastest of
- *all.
+ * successful, and the data where they were. A strategy that moves nothing would be the fastest of
+ * all.
  *
  * One QP is enough: connected to itself, it is its own peer. Its address is the port's first, which
  * every port has. Two pieces lie with a gap between them:
@@ -13,7 +13,7 @@
  *	WRITE from plain to the list, READ from the list to plain: as the peer's
  *	READ from plain into the list, WRITE from the list to plain: as our own
  *
- * Pieces of no even length, so that none of it is right by chance.
+ * Pieces of different lengths, so that none of it is right by chance.
  */
 #include <errno.h>
 #include <stdlib.h>

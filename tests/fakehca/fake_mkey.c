@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * mkeys of mlx5, as its manual pages and its driver have them: a key to a list of pieces of
- *regions, given and taken back by work requests.
+ * regions, given and taken back by work requests.
  *
  *	        UMR: a list, rights, and the lower 8 bits of the key
  *	make ──► free ─────────────────────────────────────────────► set

@@ -16,7 +16,7 @@
  * tells of a program that has lost track: the device refuses, and it is a violation, too.
  *
  * Keys have the two top bits set; regions have not that many slots (fake_mr.c). LOCAL_INV of an
- *mkey is told from that of a window by its key.
+ * mkey is told from that of a window by its key.
  */
 #include "fake_internal.h"
 

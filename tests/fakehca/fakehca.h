@@ -38,16 +38,19 @@
  *	a SEND's or WRITE's source changed between delivery and the proof that it was done
  *	a memory region deregistered while a WR that is not proven done names it, or one of the
  *	peer's that has not arrived
- *	a window's or mkey's key revoked when it grants nothing: twice, or never granted (a kernel
- *with software RDMA falls over); an mkey that has a list given another one, or its list changed
- *while a WR in front, not proven done, names it; its use as a sink by a QP that writes small data
- *into completions; a region deregistered that is in a list; a destroy in the wrong order (a CQ
- *under a QP, a PD under regions, a region under windows, an id with unacknowledged events, ...), on
- *which real libraries fail or wait for ever a connection whose ends do not fit together: another
- *peer's number, more READs in flight than the other end answers, extensions that it did not agree
- *to an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any message
- *(of a length above 2^31 they see what the lower 31 bits say) waiting for an event that nobody will
- *send, or destroying what has events that somebody got and did not acknowledge
+ *	a window's or mkey's key revoked when it grants nothing: twice, or never granted (a
+ *	kernel with software RDMA falls over)
+ *	an mkey that has a list given another one; its list changed while a WR in front, not
+ *	proven done, names it; used by a QP that writes small data into completions
+ *	a destroy in the wrong order (a CQ under a QP, a PD under regions, a region under windows
+ *	or lists, an id with unacknowledged events, ...), on which real libraries fail or wait
+ *	for ever
+ *	a connection whose ends do not fit together: another peer's number, more READs in flight
+ *	than the other end answers, extensions that it did not agree to
+ *	an SGE of length 0 (some NICs read it as 2^31 bytes), or, in a RECV, longer than any
+ *	message (of a length above 2^31 they see what the lower 31 bits say)
+ *	waiting for an event that nobody will send, or destroying what has events that somebody
+ *	got and did not acknowledge
  *
  * It proves rules. It never produces a figure about strategies.
  */
