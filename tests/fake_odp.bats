@@ -19,9 +19,9 @@ of_double() {
 }
 
 @test "direct and rpc mode, every operation, with prefetching and without, verified" {
-	loop 96 --mode direct,rpc --op read,write,send --strategy odp,odp-implicit --odp-prefetch all --frags 1,16 -s 600,9000 \
+	loop 24 --mode direct,rpc --op read,write,send --strategy odp,odp-implicit --odp-prefetch all --frags 16 -s 9000 \
 		--depth 4 -n 40 --verify --rnr-retry 0
-	rows "$out_file" 96 'f("iterations") == 40 && f("engine") == (f("strategy") == "odp" ? "explicit" : "implicit")'
+	rows "$out_file" 24 'f("iterations") == 40 && f("engine") == (f("strategy") == "odp" ? "explicit" : "implicit")'
 	loop 6 --op read,write,send --strategy odp,odp-implicit --odp-prefetch io --frags 3 -s 700 --bidir -n 40 --verify
 	loop 4 --mode rpc --op read,write --strategy odp --peer-strategy odp,odp-implicit --odp-prefetch io --frags 3 -s 700 \
 		-n 40 --verify
