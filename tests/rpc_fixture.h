@@ -76,6 +76,8 @@ static inline void rpc_cfg(struct rpc_scene *r, enum cfg_op op)
 
 	cfg_init(cfg);
 	snprintf(cfg->device, sizeof(cfg->device), "fake0");
+	snprintf(cfg->peer_strategy, sizeof(cfg->peer_strategy),
+		 "global"); /* a client settles it */
 	cfg->mode = MODE_RPC;
 	cfg->op = op;
 	cfg->size = SIZE;

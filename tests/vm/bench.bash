@@ -50,7 +50,7 @@ every() {
 }
 
 strategies() {
-	every | tr , '\n' | wc -l
+	every | tr , ' ' | wc -w
 }
 
 fail() {
