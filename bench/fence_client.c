@@ -348,6 +348,12 @@ static char *image_of(const struct held *h, uint64_t addr)
 	return f->image + (addr - (uintptr_t)f->arena.base);
 }
 
+/* The same of what is tried: a list has addresses of its own. */
+static char *image_tried(const struct held *h, const struct fence_try *t)
+{
+	return h->cell->kind == FENCE_LIST ? h->f->image + t->position : image_of(h, t->addr);
+}
+
 /* Is so much of the client's memory as it must be now? */
 static int check_piece(const struct held *h, const char *is, size_t len, const struct fence_try *t,
 		       struct fence_row *row)
@@ -409,7 +415,7 @@ static int check_open(struct held *h, const struct fence_try *t, const struct fe
 		return rc;
 	if (rc)
 		return failed(row, rxfer_error());
-	pattern_fill(image_of(h, t->addr), t->len, t->position, t->seed);
+	pattern_fill(image_tried(h, t), t->len, t->position, t->seed);
 	return 0;
 }
 

@@ -19,7 +19,7 @@ CELLS=168 OPEN=5
 fence() {
 	local settings=$1
 	shift
-	[[ $* == *--strategy* ]] || set -- --strategy global,multi-wr,per-io,frwr "$@"
+	[[ $* == *--strategy* ]] || set -- --strategy "$(every)" "$@"
 	FAKEHCA=$settings bench fence -d fake0 --format csv "$@"
 }
 

@@ -80,9 +80,9 @@ counted() {
 @test "over iWARP, and whatever the schedule: READs into cached memory, verified" {
 	local how
 	for how in iwarp=1,read_lag=20,early_sends=1 seed=7,cq_order=3 sq_delay=40,rq_delay=40; do
-		FAKEHCA=$how loop 6 --mode rpc,direct --op read,write,send --strategy rcache --peer-strategy global --frags 4 \
+		FAKEHCA=$how loop 6 --mode rpc,direct --op read,write,send --strategy rcache --unsafe-global-sink --frags 4 \
 			--working-set 512k --access zipf -n 60 -s 4k --rcache-max 20 --verify
-		FAKEHCA=$how loop 2 --mode rpc --op read,write --peer-strategy rcache --frags 4 -s 4k -n 60 --rcache-max 20 --verify
+		FAKEHCA=$how loop 2 --mode rpc --op read,write --peer-strategy rcache --unsafe-global-sink --frags 4 -s 4k -n 60 --rcache-max 20 --verify
 	done
 }
 

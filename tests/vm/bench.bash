@@ -45,7 +45,7 @@ loop() {
 
 # every: the strategies that need no mlx5, for an option. strategies: how many they are.
 every() {
-	"$RXFER_BENCH" loopback --help | tr -s '\n ' ' ' |
+	"${RXFER_BENCH/%-both/-fake}" loopback --help | tr -s '\n ' ' ' |
 		sed -n 's/.* --strategy [^[]*\[\([^]]*\), all;.*/\1/; T; s/ //g; s/,frwr-umr//; p'
 }
 
