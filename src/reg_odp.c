@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * odp, odp-implicit: as global, but registered for on-demand paging. Nothing is pinned: the device
- * asks the kernel for a page when it comes to use it, and again after the kernel took it away
- *(swap, migration, munmap). Registering costs next to nothing, however much memory it is; what it
- *costs comes later, as faults of the device in the middle of I/Os, and those nobody sees but the
- *clock.
+ * asks the kernel for a page when it comes to use it, and again after the kernel has taken it away
+ * (by swap, migration, munmap). Registering costs next to nothing, however much memory it is. The
+ * price comes later, as faults of the device in the middle of I/Os, which nobody sees but the
+ * clock.
  *
  *	odp		one region for each declared memory
- *	odp-implicit	one region over the process's whole address space, present and future: the
- *			program registers nothing, and a peer that has the key can reach all there
- *is, stacks and heaps and keys of cryptography included
+ *	odp-implicit	one region over the whole address space of the process, present and
+ *			future: a peer that has the key can reach all there is, stacks, heaps
+ *			and keys of cryptography included
  *
  * All that lies open lies open all the time, as with global. The implicit region has rights for the
  * peer only once memory is declared with them, and just these: one region for each set of rights.
  *
- * --odp-prefetch io: the pages of each I/O are asked for before it, by a system call that returns
- * when the device has them (IBV_ADVISE_MR_FLAG_FLUSH). That is no promise that they stay.
+ * With --odp-prefetch io the pages of each I/O are asked for before it, by a system call that
+ * returns when the device has them (IBV_ADVISE_MR_FLAG_FLUSH). That is no promise that they stay.
  *
- * Faults are counted by nobody whom we could ask by verbs: mlx5 counts them for each MR, and tells
- *it by netlink (RDMA_NLDEV_CMD_STAT_GET), by the MR's number, which only root learns from its key;
- *rxe counts none. So their columns stay empty.
+ * Faults are counted by nobody whom we could ask by verbs. mlx5 counts them for each MR, and tells
+ * so by netlink (RDMA_NLDEV_CMD_STAT_GET), by the MR's number, which only root learns from its key;
+ * rxe counts none. So their columns stay empty.
  *
- * What is relied on beyond ibv_reg_mr(3) (address NULL and length SIZE_MAX mean implicit): an
- *implicit region may have remote rights. mlx5 gives the keys that it makes below it, piece by piece
- *as they are used, the access of the region (drivers/infiniband/hw/mlx5/odp.c). rxe has none.
+ * What is relied on beyond ibv_reg_mr(3), where address NULL and length SIZE_MAX mean implicit:
+ * such a region may have remote rights. mlx5 gives the keys that it makes below it, piece by piece
+ * as they are used, the access of the region (drivers/infiniband/hw/mlx5/odp.c). rxe has none.
  */
 #include <errno.h>
 #include <stdlib.h>
