@@ -304,3 +304,14 @@ void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n)
 			c->sq_peak = info.sq_peak;
 	}
 }
+
+/* What is gone has taken its count along: then the difference is none. */
+void counts_faults(struct counts *c, const struct rxfer_dev *dev, struct rxfer_faults before)
+{
+	struct rxfer_faults now = rxfer_dev_faults(dev);
+
+	if (now.regions < before.regions || now.faults < before.faults)
+		return;
+	c->faults = now.faults - before.faults;
+	c->fault_counts = now.regions;
+}

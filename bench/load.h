@@ -22,10 +22,15 @@ struct counts {
 	uint64_t passes, idle; /* of the polling loop, and those that found nothing to do */
 	uint64_t sq_peak, forced_signals;
 	uint64_t cpu_ns;
+	uint64_t faults,
+		fault_counts; /* of the device's pages; of so many regions. 0: nobody counts */
 };
 
 /** counts_take() - add up what @n connections counted. Peaks: the largest. */
 void counts_take(struct counts *c, struct rxfer_conn **conns, unsigned int n);
+
+/** counts_faults() - page faults of @dev since @before: rxfer_dev_faults() of the begin. */
+void counts_faults(struct counts *c, const struct rxfer_dev *dev, struct rxfer_faults before);
 
 /* struct target - the peer's memory for READ and WRITE. */
 struct target {

@@ -277,6 +277,8 @@ static const struct {
 	{"copied_bytes", offsetof(struct counts, copied_bytes)},
 	{"lookups", offsetof(struct counts, lookups)},
 	{"hits", offsetof(struct counts, hits)},
+	{"faults", offsetof(struct counts, faults)},
+	{"fault_counts", offsetof(struct counts, fault_counts)},
 	{"sq_peak", offsetof(struct counts, sq_peak)},
 	{"forced_signals", offsetof(struct counts, forced_signals)},
 	{"cpu_ns", offsetof(struct counts, cpu_ns)},

@@ -244,6 +244,7 @@ static int phase(struct run *run, uint64_t ios, uint64_t duration, struct load_r
 	json_decref(body);
 	for (uint64_t i = 0; !rc && i < run->nconns; i++)
 		rxfer_conn_restart(run->conns[i]);
+	run->faults = rxfer_dev_faults(run->dev);
 	if (rc || (!out && !ios))
 		return rc; /* no warm-up */
 	wait = watch_wait(&run->watch);
@@ -282,6 +283,7 @@ static int drive(struct run *run)
 	if (rc)
 		return rc;
 	load_count(run->load);
+	counts_faults(&run->mine.counts, run->dev, run->faults);
 	rc = take_result(run, body);
 	json_decref(body);
 	return rc;

@@ -25,6 +25,7 @@ struct run {
 	struct watch watch;
 	uint64_t *messages;		 /* that the server says it has sent, per QP (--bidir) */
 	bool told_to_stop;		 /* the server, that its load is to be cut short */
+	struct rxfer_faults faults;	 /* before the timed part */
 	struct load_result mine, theirs; /* the server's: its counts; with --bidir also its load */
 	struct found found, theirs_found;
 };

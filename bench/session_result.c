@@ -86,6 +86,12 @@ static double hit_pct(const struct counts *c)
 	return c->lookups ? 100.0 * (double)c->hits / (double)c->lookups : NAN;
 }
 
+/* NAN where nobody counts them. */
+static double faults_per_io(const struct counts *c, double ios)
+{
+	return c->fault_counts ? (double)c->faults / ios : NAN;
+}
+
 /* @ios: of whose work @c are the counts. */
 static void fill_own_counts(struct result *r, const struct cfg *cfg, const struct counts *c,
 			    double ios)
@@ -103,6 +109,7 @@ static void fill_own_counts(struct result *r, const struct cfg *cfg, const struc
 	r->cpu_us_per_io = (double)c->cpu_ns / 1e3 / ios;
 	r->copied_bytes_per_io = (double)c->copied_bytes / ios;
 	r->hit_pct = hit_pct(c);
+	r->odp_faults_per_io = faults_per_io(c, ios);
 	if (cfg->timing != TIMING_PHASES)
 		return;
 	r->map_us_per_io = (double)c->map_ns / 1e3 / ios;
@@ -137,6 +144,7 @@ static void fill_peer_counts(struct result *r, const struct cfg *cfg, const stru
 	r->peer_sqe_send_per_io = (double)c->sqe_send / ios;
 	r->peer_copied_bytes_per_io = (double)c->copied_bytes / ios;
 	r->peer_hit_pct = hit_pct(c);
+	r->peer_odp_faults_per_io = faults_per_io(c, ios);
 	if (cfg->mode != MODE_RPC)
 		return;
 	r->peer_stalls_per_io = (double)c->stalls / ios;

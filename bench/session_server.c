@@ -159,6 +159,7 @@ static int answer_start(struct served *s)
 		rxfer_conn_restart(s->conns[i]);
 	if (s->rpc)
 		rpc_server_restart(s->rpc);
+	s->faults = rxfer_dev_faults(s->dev);
 	watch_begin(&s->watch);
 	s->cpu_start = s->cpu_end = cpu_time_ns();
 	s->cpu = sched_getcpu();
@@ -175,6 +176,7 @@ static json_t *my_counts(struct served *s)
 	counts.passes = s->watch.passes;
 	counts.idle = s->watch.idle;
 	counts_take(&counts, s->conns, (unsigned int)s->nconns);
+	counts_faults(&counts, s->dev, s->faults);
 	if (s->rpc)
 		rpc_server_count(s->rpc, &counts);
 	if (s->load)

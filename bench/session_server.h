@@ -28,6 +28,7 @@ struct served {
 	struct sink *sink;
 	struct load *load;	     /* --bidir, else NULL */
 	struct rpc_server *rpc;	     /* --mode rpc, else NULL */
+	struct rxfer_faults faults;  /* at the client's latest START */
 	struct load_result measured; /* --bidir: by us */
 	struct moved moved;	     /* by the client, as it says */
 	bool cut_short;		     /* it was interrupted */

@@ -498,6 +498,13 @@ int rxfer_dev_sink_bound(const struct rxfer_dev *dev)
 	return rxfer_fail(EOPNOTSUPP, "%s %s", dev->reg->name, dev->reg->open_sink);
 }
 
+struct rxfer_faults rxfer_dev_faults(const struct rxfer_dev *dev)
+{
+	if (!dev->reg->prefetch)
+		return (struct rxfer_faults){0, 0};
+	return rxfer_faults_of(ibv_get_device_index(dev->verbs->device));
+}
+
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev)
 {
 	return &dev->counts;

@@ -17,9 +17,7 @@
  * With --odp-prefetch io the pages of each I/O are asked for before it, by a system call that
  * returns when the device has them (IBV_ADVISE_MR_FLAG_FLUSH). That is no promise that they stay.
  *
- * Faults are counted by nobody whom we could ask by verbs. mlx5 counts them for each MR, and tells
- * so by netlink (RDMA_NLDEV_CMD_STAT_GET), by the MR's number, which only root learns from its key;
- * rxe counts none. So their columns stay empty.
+ * Faults are counted by some drivers: see faults.c.
  *
  * What is relied on beyond ibv_reg_mr(3), where address NULL and length SIZE_MAX mean implicit:
  * such a region may have remote rights. mlx5 gives the keys that it makes below it, piece by piece

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include "faults.h"
 #include "ledger.h"
 #include "nearest.h"
 #include "sgl.h"
@@ -122,6 +123,10 @@ struct rxfer_dev_counts {
 	uint64_t pinned_now, pinned_peak; /* bytes, whole pages */
 };
 const struct rxfer_dev_counts *rxfer_dev_counts(const struct rxfer_dev *dev);
+
+/** rxfer_dev_faults() - page faults that the device has counted so far, of whomever they were; all
+ * 0 where it counts none, or this end's strategy does not page on demand. Takes system calls. */
+struct rxfer_faults rxfer_dev_faults(const struct rxfer_dev *dev);
 
 /*
  * struct rxfer_observer - who is told what goes on beside the transfers, a line each.

@@ -236,6 +236,13 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 	return 0;
 }
 
+/* Nor does the kernel know of it. */
+int ibv_get_device_index(struct ibv_device *device)
+{
+	(void)device;
+	return -1;
+}
+
 const char *ibv_get_device_name(struct ibv_device *device)
 {
 	return device->name;

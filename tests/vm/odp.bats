@@ -58,6 +58,8 @@ teardown() {
 	loop 12 --op read,write,send --strategy odp -s 512,4k,64k,256k --depth 8 -n 40 --verify --rnr-retry 0
 	loop 6 --op read,write,send --strategy odp -s 64k,256k --frags 16 --depth 8 -n 40 --verify --rnr-retry 0
 	loop 3 --op read,write,send --strategy odp -s 512 --frags 16 --frag-gap 4064 --depth 8 -n 40 --verify --rnr-retry 0
+	# rxe counts no faults.
+	rows "$out_file" 3 'f("odp_faults_per_io") == "" && f("peer_odp_faults_per_io") == ""'
 }
 
 @test "rpc mode: the peer reads and writes memory on demand, at either end, verified" {
