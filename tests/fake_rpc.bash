@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What the tests of RPC mode on the test double share, besides vm/bench.bash.

@@ -97,7 +97,7 @@ messages() {
 	bench loopback -d siw0 --mode rpc --op read --peer-strategy all -s 4k --frags 16 -n 10 --verify --inline 32 --format csv
 	ended 0
 	rows "$out_file" 9 'f("peer_strategy") ~ /^(per-io|bounce)$/ ? f("status") == "ok" && f("peer_sqe_per_io") == 17 : \
-		f("status") == "skipped" && f("reason") ~ (f("peer_strategy") == "frwr" ? "no key for local use" : f("peer_strategy") ~ /^(frwr-umr|odp)/ ? "mlx5|no on-demand paging|rounds" : "--unsafe-global-sink")'
+		f("status") == "skipped" && f("reason") ~ (f("peer_strategy") == "frwr" ? "no key for local use" : f("peer_strategy") ~ /^(frwr-umr|odp)/ ? "mlx5|no on-demand paging|work requests more" : "--unsafe-global-sink")'
 	rpc 2 --op read --peer-strategy global,multi-wr -s 4k --frags 16 -n 10 --verify --unsafe-global-sink
 	that 2 'f("peer_sqe_per_io") == 17'
 }

@@ -196,6 +196,7 @@ nothing_stays() {
 	[ "$(cat "$GUEST/nodes.status")" -eq 5 ]
 }
 
+# bats test_tags=slow
 @test "--nodes 2: where one crashes the other does not go on alone, and nothing stays" {
 	TMPDIR=$BATS_TEST_TMPDIR run "$vm" --nodes 2 --timeout 90 -- \
 		bash -c '((RXFER_NODE == 0)) || echo o >/proc/sysrq-trigger; sleep 100'
@@ -206,6 +207,7 @@ nothing_stays() {
 	nothing_stays
 }
 
+# bats test_tags=slow
 @test "output streams; at SIGINT the guest ends at once, and nothing stays" {
 	start -- bash -c 'echo started; sleep 100'
 	wait_for_line started
@@ -217,6 +219,7 @@ nothing_stays() {
 	nothing_stays
 }
 
+# bats test_tags=slow
 @test "at SIGTERM the guest ends at once, while it boots too, and nothing stays" {
 	start -- sleep 100
 	sleep 3
@@ -228,6 +231,7 @@ nothing_stays() {
 	nothing_stays
 }
 
+# bats test_tags=slow
 @test "the guest does not outlive a script that is killed" {
 	start -- sleep 100
 	sleep 3
@@ -237,6 +241,7 @@ nothing_stays() {
 	qemu_is_gone
 }
 
+# bats test_tags=slow
 @test "at its limit it ends with 125 and says so" {
 	SECONDS=0
 	TMPDIR=$BATS_TEST_TMPDIR run "$vm" --timeout 3 -- sleep 100
