@@ -35,7 +35,7 @@ with() {
 	loopback* | client*) set -- "$1" --mode direct "${@:2}" ;;
 	esac
 	if [[ ${RXFER_DEV-} == siw* && $1 == @(loopback|client) ]]; then
-		[[ " $* " == *' --inline '* ]] || set -- "$1" --inline 32 "${@:2}"
+		[[ " $* " != *' --mode rpc '* || " $* " == *' --inline '* ]] || set -- "$1" --inline 32 "${@:2}"
 		[[ " $* " == *' --unsafe-global-sink '* ]] || set -- "$1" --unsafe-global-sink "${@:2}"
 	fi
 	status=0

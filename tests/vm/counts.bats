@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 88 s in a guest
+# takes 65 s in a guest
 #
 # The counts are exact: what was posted and completed on real queues is what the rules say, whatever
 # the timing. Without a warm-up, so that every queue's first WR is the first that is counted.
@@ -26,6 +26,7 @@ one_wr+=' && f("stalls_per_io") == 0 && f("partial") == "no"'
 	rows "$out_file" 6 'near(f("cqe_per_io"), f("depth") == 1 ? 1 : f("forced_signals") / f("iterations"))'
 }
 
+# bats test_tags=slow
 @test "every:7: the same, also where a queue has fewer than 7 entries" {
 	loop 6 --op write -s 64 -n 10000 --depth 1,12,128 --qps 1,5 --signal every:7 --warmup 0
 	rows "$out_file" 6 "$one_wr"
@@ -42,6 +43,7 @@ one_wr+=' && f("stalls_per_io") == 0 && f("partial") == "no"'
 }
 
 # The peer gives credits back once for every --depth messages.
+# bats test_tags=slow
 @test "SEND: 10000 messages without one into an empty receive queue, and the peer's counts" {
 	loop 2 --op send -s 64 -n 10000 --depth 12 --signal half,every:7 --warmup 0 --rnr-retry 0
 	send_counts 2 10000

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 150 s in a guest
+# takes 125 s in a guest
 #
 # Direct mode over real software RDMA, both ends in one process: whatever the shape of an I/O, it
 # arrives byte by byte. --rnr-retry 0: a SEND that meets no RECV fails at once, instead of hiding.
@@ -138,7 +138,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 
 # A library between the program and libibverbs gives the device a copy of the memory of each I/O,
 # which goes back to the program when it is deregistered, with one bit of it changed or not.
-# bats test_tags=preload
+# bats test_tags=preload,slow
 @test "a wrong bit is found by --verify, whichever way it went, and the run fails" {
 	local lib=$BATS_TEST_TMPDIR/wrong_bit.so op
 	[[ $DEVICE != fake* ]] || skip "there is no libibverbs in a program on the double"

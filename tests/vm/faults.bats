@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 200 s in a guest
+# takes 140 s in a guest
 #
 # Faults, over software RDMA: each ends in time, says what happened, keeps what was measured, and
 # leaves a server that serves on. What each case is called is what users read in the manual page
@@ -90,6 +90,7 @@ first_row_is_there() {
 	nothing_left
 }
 
+# bats test_tags=slow
 @test "SIGSTOP of the server | one line within --timeout, and a failed row | serves on when it is continued" {
 	local how
 	serve
@@ -104,6 +105,7 @@ first_row_is_there() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "SIGSTOP of the client | one line when it is continued, and a failed row | gives up on it within the client's --timeout, says so, and serves on" {
 	local how
 	for how in '--mode rpc --op read --strategy per-io' '--op send --bidir'; do
@@ -214,6 +216,7 @@ failed_after_event() {
 	nothing_left
 }
 
+# bats test_tags=slow
 @test "the link goes down and up again | one line, and a failed row | notices too, and serves on once the device connects again (rxe0 must be made anew)" {
 	touch "$BATS_TEST_TMPDIR/broken"
 	serve --timeout 2s
@@ -262,6 +265,7 @@ limit_in_run() {
 	wait_until 10 holds_nothing || fail "the server holds: $(resources)"
 }
 
+# bats test_tags=slow
 @test "the limit of locked memory is reached in mid-run | one line with the limit and what to do, and a failed row; that I/O is undone | serves on, also where it is the server's limit" {
 	local how
 	unlocked
@@ -321,6 +325,7 @@ limit_in_run() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "rping at a run's data port | nothing: the run goes on | turns it away, and serves on" {
 	serve --timeout 5s
 	between 'system "timeout 10 rping -c -a '"$HOST"' -p $1 -C 1; echo rping \$?" if /"port":(\d+)/'
@@ -331,6 +336,7 @@ limit_in_run() {
 	serves_on
 }
 
+# bats test_tags=slow
 @test "a wrong token at a run's data port | one line: refused, and a failed row | turns it away, and serves on" {
 	serve --timeout 2s
 	between 's/"token":"(.)/"\"token\":\"" . ($1 eq "0" ? "1" : "0")/e'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 80 s in a guest
+# takes 65 s in a guest
 #
 # Memory windows over real software RDMA: keys granted and revoked by work requests, each byte
 # verified, in the SQEs, posts and completions that the rules say. rxe tells of a revoke by the peer
@@ -62,6 +62,7 @@ open='f("revoke") == "remote" && f("frags") == 1 ? f("open_after_us_p50") == 0 :
 }
 
 # 8 windows have 2048 keys: each comes back twice.
+# bats test_tags=slow
 @test "5000 I/Os through 8 windows, each key used again, verified; and with windows made anew none" {
 	frwr 2 --op write --revoke remote,sync -s 64 --depth 8 -n 5000 --verify --warmup 0
 	rows "$out_file" 2 'f("iterations") == 5000 && f("key_reuse_min") > 1024 && f("key_reuse_min") <= 2048'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 110 s in a guest
+# takes 75 s in a guest
 #
 # What the kernel counted of a run by two processes is what the program counted itself, exactly:
 # posts, completions, WRs by their opcodes, memory registered, windows. How: witness.bash.
@@ -24,6 +24,7 @@ teardown_file() {
 	stop_witness
 }
 
+# bats test_tags=slow
 @test "per-io: an MR for each I/O, at the server too" {
 	agree --mode rpc --strategy per-io --op read -s 4k
 	agree --mode rpc --strategy per-io --peer-strategy per-io --op write -s 4k --revoke async \
@@ -41,6 +42,7 @@ teardown_file() {
 	agree --mode rpc --strategy global --op write -s 4k --frags 4
 }
 
+# bats test_tags=slow
 @test "multi-wr: no MR for an I/O, a WR for each fragment" {
 	agree --mode rpc --strategy multi-wr --op read -s 4k --frags 4
 	agree --mode rpc --strategy multi-wr --op write -s 4k --frags 4 --qps 2 --post single \
