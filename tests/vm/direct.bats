@@ -81,6 +81,8 @@ load bench
 	rows "$out_file" 3 'f("iterations") == 100'
 }
 
+# Over iWARP a WRITE has one more, for the byte that proves it.
+# bats test_tags=rxe
 @test "registrations are counted and gone at the end: no more regions than I/Os in flight" {
 	local before
 	before=$(resources)
@@ -138,7 +140,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 
 # A library between the program and libibverbs gives the device a copy of the memory of each I/O,
 # which goes back to the program when it is deregistered, with one bit of it changed or not.
-# bats test_tags=preload,slow
+# bats test_tags=preload,slow,rxe
 @test "a wrong bit is found by --verify, whichever way it went, and the run fails" {
 	local lib=$BATS_TEST_TMPDIR/wrong_bit.so op
 	[[ $DEVICE != fake* ]] || skip "there is no libibverbs in a program on the double"

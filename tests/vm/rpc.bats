@@ -79,6 +79,7 @@ messages() {
 	every_shape
 }
 
+# bats test_tags=siw
 @test "over iWARP: every operation, strategy, number of fragments, size" {
 	on_siw
 	rpc 18 --op read,write,send --strategy global,multi-wr,per-io -s 4k --frags 1,16 --depth 4 -n 20 --warmup 2 --verify
@@ -92,6 +93,7 @@ messages() {
 	queues
 }
 
+# bats test_tags=siw
 @test "over iWARP: where the server READs to: for the I/O alone, or as --unsafe-global-sink allows" {
 	on_siw
 	bench loopback -d siw0 --mode rpc --op read --peer-strategy all -s 4k --frags 16 -n 10 --verify --inline 32 --format csv
@@ -102,6 +104,7 @@ messages() {
 	that 2 'f("peer_sqe_per_io") == 17'
 }
 
+# bats test_tags=siw
 @test "over iWARP: queues" {
 	on_siw
 	queues
@@ -111,16 +114,19 @@ messages() {
 	messages
 }
 
+# bats test_tags=siw
 @test "over iWARP: size 0, inline thresholds, completions that are waited for" {
 	on_siw
 	messages
 }
 
+# bats test_tags=rxe
 @test "--reply imm: verified, one WR less" {
 	rpc 4 --op write --reply imm,send --strategy global,per-io --frags 3 -s 9000 -n 20 --verify
 	that 4 'f("peer_sqe_per_io") == (f("opts") ~ /reply=imm/ ? 3 : 4) && f("peer_posts_per_io") == 1'
 }
 
+# bats test_tags=siw
 @test "over iWARP: --reply imm is skipped, with the reason" {
 	on_siw
 	bench loopback -d "$DEVICE" --mode rpc --op write --reply imm,send -s 9000 -n 20 --format csv
@@ -178,12 +184,14 @@ both() {
 	both
 }
 
+# bats test_tags=siw
 @test "over iWARP: server and client in two processes" {
 	on_siw
 	both
 }
 
 # See wrong_bit.c. In a read it is the server that finds it, in a write the client.
+# bats test_tags=rxe
 @test "a wrong bit is found by --verify, at whichever end, and the run fails" {
 	local lib=$BATS_TEST_TMPDIR/wrong_bit.so op
 	"${CC:-cc}" -shared -fPIC -O1 -o "$lib" "$BATS_TEST_DIRNAME/wrong_bit.c" -ldl
