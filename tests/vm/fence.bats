@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 100 s in a guest
+# takes 35 s in a guest
 #
 # What the peer can do with a key, over real software RDMA, both kinds of it. rxe (seen with Linux
 # 6.1) looks up a window by its key and then checks the bounds of the region
@@ -66,6 +66,7 @@ logged() {
 	wait_until 5 same_resources "$before"
 }
 
+# bats test_tags=slow
 @test "one process: sizes off pages, in a table" {
 	bench fence -d "$DEVICE" -s 1,5001 --strategy per-io,frwr --revoke sync
 	ended 1
@@ -92,6 +93,7 @@ logged() {
 }
 
 # See wrong_bit.c: there is a region, but it is not the memory that it should be.
+# bats test_tags=slow
 @test "a completion is not believed where memory does not agree: other bytes read, none written" {
 	local lib=$BATS_TEST_TMPDIR/wrong_bit.so use='f("attempt") ~ /^(use|other-qp)$/ && f("expected") == "open"'
 	"${CC:-cc}" -shared -fPIC -O1 -o "$lib" "$BATS_TEST_DIRNAME/wrong_bit.c" -ldl
@@ -105,6 +107,7 @@ logged() {
 	rows "$out_file" 13 '(f("verdict") == "ok") == (f("right") == "read" || !('"$use"'))'
 }
 
+# bats test_tags=slow
 @test "a server that goes away in the middle: rows so far, and one line that says so" {
 	serve
 	in_background -p "$PORT" --timeout 2s --format csv "$HOST"

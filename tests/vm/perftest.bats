@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 35 s in a guest
+# takes 30 s in a guest
 #
 # perftest's tables: from perftest itself and from us, on the same device.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 60 s in a guest
+# takes 35 s in a guest
 #
 # A cache of registrations over real software RDMA: the hits are those that the sizes of working set
 # and cache allow, and the bytes are right.
@@ -21,10 +21,12 @@ LIMIT=120
 	far_above_in_order 200 --verify
 }
 
+# bats test_tags=slow
 @test "far above, at random: each as often as its piece can be in the cache" {
 	far_above_at_random 3000
 }
 
+# bats test_tags=slow
 @test "at the server, too; and nothing is left behind" {
 	local before
 	before=$(resources)

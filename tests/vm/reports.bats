@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 44 s in a guest
+# takes 25 s in a guest
 #
 # What is written: the CSV's columns, JSON that agrees with it, tables; into files and to stdout.
 
@@ -44,6 +44,7 @@ header+=,copied_bytes_per_io,peer_copied_bytes_per_io,hit_pct,peer_hit_pct,odp_f
 	rows "$out_file" 2 'f("emulated") ~ /software RDMA/ && f("poll_idle_pct") <= 100'
 }
 
+# bats test_tags=slow
 @test "files beside stdout: CSV and JSON of one run say the same" {
 	local a=$BATS_TEST_TMPDIR/a.csv b=$BATS_TEST_TMPDIR/b.json t=$BATS_TEST_TMPDIR/t.txt
 	bench loopback -d "$DEVICE" --format table -s 64,128 --op read,write -n 50 --output "$a" --output "$b" -o "$t"
@@ -62,6 +63,7 @@ header+=,copied_bytes_per_io,peer_copied_bytes_per_io,hit_pct,peer_hit_pct,odp_f
 	diff "$BATS_TEST_TMPDIR/csv" "$BATS_TEST_TMPDIR/json" || fail "they differ"
 }
 
+# bats test_tags=slow
 @test "CSV files grow, JSON files are replaced" {
 	local a=$BATS_TEST_TMPDIR/a.csv b=$BATS_TEST_TMPDIR/b.json
 	loop 1 -s 64 -n 10 -o "$a" -o "$b"
