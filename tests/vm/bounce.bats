@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 45 s in a guest
+# takes 60 s in a guest
 #
 # Strategy bounce over real software RDMA, both kinds of it: the right bytes, counted where they are copied.
 
@@ -33,7 +33,6 @@ moves() {
 	DEVICE=siw0 moves
 }
 
-# bats test_tags=slow
 @test "--touch: verified, and told" {
 	loop 4 --op write --touch warm,cold --strategy bounce,per-io -s 4k -n 20 --verify
 	rows "$out_file" 4 'f("opts") ~ /touch=(warm|cold) /'

@@ -8,6 +8,7 @@
 # shellcheck disable=SC2154,SC2034,SC2016
 bats_require_minimum_version 1.5.0
 load bench
+load faults
 
 LIMIT=60
 
@@ -15,6 +16,7 @@ teardown() {
 	chmod 666 /dev/infiniband/uverbs*
 	ip link set "v$DEVICE" up
 	end_server
+	renew_device
 }
 
 @test "devices: the GID that is our address, as RoCE v2, and every strategy tried" {
@@ -58,6 +60,7 @@ teardown() {
 
 # A port that goes down in mid-run: the device says so, and the run fails of it.
 @test "the link goes down in mid-run: told by whoever listens, and in the reason" {
+	touch "$BATS_TEST_TMPDIR/broken"
 	serve
 	"$RXFER_BENCH" client --mode direct -d "$DEVICE" -p "$PORT" --op write -D 20s --timeout 5s --format csv "$HOST" \
 		>"$out_file" 2>"$err_file" </dev/null 3>&- &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 125 s in a guest
+# takes 95 s in a guest
 #
 # Direct mode over real software RDMA, both ends in one process: whatever the shape of an I/O, it
 # arrives byte by byte. --rnr-retry 0: a SEND that meets no RECV fails at once, instead of hiding.
@@ -106,7 +106,7 @@ asked='(f("opts") ~ /rd-atomic=/ ? substr(f("opts"), index(f("opts"), "rd-atomic
 
 # rxe takes any and tells none. What is to be seen here is that our own way through the states of the
 # queue pairs makes the same connection as rdma_cm's: READs and WRITEs are let in, and all is freed.
-# bats test_tags=rxe
+# bats test_tags=rxe,slow
 @test "--sl: a service level, on queue pairs that we make ready ourselves" {
 	local before
 	before=$(resources)

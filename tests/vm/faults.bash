@@ -112,3 +112,20 @@ between() {
 		} }' "$PORT" "$1" </dev/null >"$BATS_TEST_TMPDIR/between.out" 2>&1 3>&- &
 	wait_until 20 listening $((PORT + 1))
 }
+
+# rxe's own management QP does not survive a message that it had to send over a link that was down:
+# afterwards nothing connects any more. Where that was so, the device is made anew, and that only when
+# nobody has it open: till then the kernel waits, and nothing can stop that.
+renew_device() {
+	[[ -e $BATS_TEST_TMPDIR/broken ]] || return 0
+	rm "$BATS_TEST_TMPDIR/broken"
+	rdma link del "$DEVICE" 2>/dev/null || true
+	ip link set "v$DEVICE" up
+	rdma link add "$DEVICE" type rxe netdev "v$DEVICE"
+	wait_until 10 reachable
+	before=$(resources) # it has another number
+}
+
+reachable() {
+	"$RXFER_BENCH" devices | grep -q "active.*$HOST"
+}

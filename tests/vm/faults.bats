@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 140 s in a guest
+# takes 100 s in a guest
 #
 # Faults, over software RDMA: each ends in time, says what happened, keeps what was measured, and
 # leaves a server that serves on. What each case is called is what users read in the manual page
@@ -25,23 +25,6 @@ teardown() {
 	end_client
 	end_server
 	renew_device
-}
-
-# rxe's own management QP does not survive a message that it had to send over a link that was down:
-# afterwards nothing connects any more. Where that was so, the device is made anew, and that only when
-# nobody has it open: till then the kernel waits, and nothing can stop that.
-renew_device() {
-	[[ -e $BATS_TEST_TMPDIR/broken ]] || return 0
-	rm "$BATS_TEST_TMPDIR/broken"
-	rdma link del "$DEVICE" 2>/dev/null || true
-	ip link set "v$DEVICE" up
-	rdma link add "$DEVICE" type rxe netdev "v$DEVICE"
-	wait_until 10 reachable
-	before=$(resources) # it has another number
-}
-
-reachable() {
-	"$RXFER_BENCH" devices | grep -q "active.*$HOST"
 }
 
 # ---- one end goes away ----
@@ -76,6 +59,7 @@ first_row_is_there() {
 	[[ $(wc -l <"$BATS_TEST_TMPDIR/sweep.csv") == 2 ]]
 }
 
+# bats test_tags=slow
 @test "kill -9 of the server in a sweep | the rows so far stay, the next is failed, and the sweep ends there | its port is free at once" {
 	serve
 	background client -d "$DEVICE" -p "$PORT" --format csv -s 64,1m,128 -n 5000 --depth 1 --timeout 5s \
@@ -169,6 +153,7 @@ long_gone() {
 	nothing_left
 }
 
+# bats test_tags=slow
 @test "SIGINT twice, where the server is stopped | ends at once | serves on when it is continued" {
 	serve
 	long_client --op send --timeout 30s

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 35 s in a guest
+# takes 20 s in a guest
 #
 # What the peer can do with a key, over real software RDMA, both kinds of it. rxe (seen with Linux
 # 6.1) looks up a window by its key and then checks the bounds of the region
@@ -83,6 +83,7 @@ logged() {
 	says 'rcache: the peer can use the key at any time, and reach what is in the same page.'
 }
 
+# bats test_tags=slow
 @test "over iWARP: open where it must be, else the connection's end; windows there are none" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
 	DEVICE=siw0

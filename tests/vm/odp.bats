@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 10 s in a guest
+# takes 8 s in a guest
 #
 # Memory on demand over real software RDMA, where its kernel has that (scripts/rxe-vm --kernel newer); on
 # others the rows are skipped, which is what is tested there.

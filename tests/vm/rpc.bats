@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# takes 151 s in a guest
+# takes 95 s in a guest
 #
 # RPC mode over real software RDMA, both kinds of it: whatever the shape of an I/O, it arrives byte by
 # byte, in the WRs that the rules say. --rnr-retry 0: a SEND that meets no RECV fails at once, instead
@@ -104,7 +104,7 @@ messages() {
 	that 2 'f("peer_sqe_per_io") == 17'
 }
 
-# bats test_tags=siw
+# bats test_tags=siw,slow
 @test "over iWARP: queues" {
 	on_siw
 	queues
@@ -114,7 +114,7 @@ messages() {
 	messages
 }
 
-# bats test_tags=siw
+# bats test_tags=siw,slow
 @test "over iWARP: size 0, inline thresholds, completions that are waited for" {
 	on_siw
 	messages
