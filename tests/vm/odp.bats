@@ -74,8 +74,8 @@ teardown() {
 	needs_paging
 	packets_are_pages
 	echo 64 >/proc/sys/vm/nr_hugepages
-	loop 9 --op read,write,send --strategy odp --mem all -s 256k --depth 4 -n 20 --verify --rnr-retry 0
-	loop 6 --mode rpc --op read,write --strategy odp --mem all -s 256k --depth 4 -n 20 --verify
+	loop 15 --op read,write,send --strategy odp --mem all -s 256k --depth 4 -n 20 --verify --rnr-retry 0
+	loop 10 --mode rpc --op read,write --strategy odp --mem all -s 256k --depth 4 -n 20 --verify
 	echo 0 >/proc/sys/vm/nr_hugepages
 }
 

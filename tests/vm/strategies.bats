@@ -14,7 +14,7 @@ LIMIT=120
 more=()
 
 # The MTU of the interface below, and of the one at the other end of it. Where rxe has on-demand paging,
-# it moves packets of a page rightly, and no others.
+# it moves packets of a page rightly, and messages of one packet, and no others.
 mtu() {
 	ip link set "v$DEVICE" mtu "$1" && ip link set "p$DEVICE" mtu "$1"
 }
@@ -25,41 +25,43 @@ teardown() {
 
 # Awk: a pattern of the reason why a row must be skipped; "" if it must not be.
 no_mlx5='f("strategy") == "frwr-umr" ? "^frwr-umr takes mkeys of mlx5"'
-no_paging='f("strategy") ~ /^odp/ ? DEVICE " has (no on-demand paging|on-demand paging, but no region over all)"'
+no_paging='f("strategy") ~ /^odp/ ? DEVICE " has (no on-demand paging|on-demand paging; but no region over all)"'
 no_windows='f("strategy") == "frwr" ? "frwr (takes memory windows of type 2|has no key for local use)"'
 not_local='f("strategy") == "frwr" && (f("mode") == "direct" || f("op") == "send") ? "^frwr has no key for local use"'
 open_sink='f("mode") == "direct" && f("op") == "read" && f("strategy") ~ /^(global|multi-wr|rcache)$/ ? "--unsafe-global-sink allows it"'
 
-# every_strategy MODE WHY...: of each operation; of those that one of the conditions says, none.
+# every_strategy MODE OPERATIONS SIZE WHY...: with as many fragments as there are pages; of those that one of
+# the conditions says, none.
 every_strategy() {
-	local mode=$1 why='' one
-	for one in "${@:2}"; do
+	local mode=$1 ops=$2 size=$3 why='' one n
+	for one in "${@:4}"; do
 		why+="${one//DEVICE/\"$DEVICE\"} : "
 	done
 	why+='""'
+	n=$(tr , ' ' <<<"$ops" | wc -w)
 	ulimit -l unlimited # siw counts what root pins, too
-	bench loopback -d "$DEVICE" --mode "$mode" --op read,write,send --strategy all -s 16k --frags 4 --depth 4 -n 10 --warmup 2 \
+	bench loopback -d "$DEVICE" --mode "$mode" --op "$ops" --strategy all -s "${size}k" --frags $(((size + 3) / 4)) --depth 4 -n 10 --warmup 2 \
 		--verify --rnr-retry 0 --format csv "${more[@]}"
 	ended 0
-	rows "$out_file" $((3 * ($(strategies) + 1))) "($why) == \"\" ? f(\"status\") == \"ok\" && f(\"reason\") == \"\" && \
+	rows "$out_file" $((n * ($(strategies) + 1))) "($why) == \"\" ? f(\"status\") == \"ok\" && f(\"reason\") == \"\" && \
 		f(\"iterations\") == 10 && f(\"verify\") == \"yes\" : f(\"status\") == \"skipped\" && f(\"reason\") ~ ($why)"
 }
 
 @test "over RoCE: every strategy, operation and mode, verified; or skipped, and why" {
-	local mode pages=$no_paging
+	local pages=$no_paging
 	mtu 4400
 	! ibv_devinfo -v -d "$DEVICE" | grep -q ODP_SUPPORT || pages=${no_paging/\~ \/^odp\//== \"odp-implicit\"}
-	for mode in direct rpc; do
-		every_strategy $mode "$no_mlx5" "$pages" "$not_local"
-	done
+	every_strategy direct read,write,send 16 "$no_mlx5" "$pages" "$not_local"
+	every_strategy rpc read,write 16 "$no_mlx5" "$pages" "$not_local"
+	every_strategy rpc send 2 "$no_mlx5" "$pages" "$not_local"
 }
 
 # bats test_tags=siw
 @test "over iWARP: the same; where READs would leave memory open to the peer, they are skipped as well" {
 	[[ -d /sys/class/infiniband/siw0 ]] || skip "there is no siw0: run this by scripts/rxe-vm --iwarp"
 	DEVICE=siw0
-	every_strategy direct "$no_mlx5" "$no_paging" "$no_windows" "$open_sink"
+	every_strategy direct read,write,send 16 "$no_mlx5" "$no_paging" "$no_windows" "$open_sink"
 	more=(--inline 32) # see BUGS in the manual
-	every_strategy rpc "$no_mlx5" "$no_paging" "$no_windows"
+	every_strategy rpc read,write,send 16 "$no_mlx5" "$no_paging" "$no_windows"
 	rows "$out_file" 27 'f("status") == "skipped" || f("peer_strategy") == (f("op") == "read" ? "bounce" : "global")'
 }
