@@ -264,7 +264,7 @@ windows_are_8() {
 # Completions come long after the reply: only who waits for the revoke's is the slower for it.
 @test "latency: sync and remote until the keys are dead, async and lazy until the reply" {
 	FAKEHCA=real_clock=0,sq_delay=2000,step_ns=10000 frwr 8 --op write --revoke sync,async,remote,lazy -s 64 --frags 1,2 \
-		-n 20 --depth 1 --signal io --warmup 0
+		-n 40 --depth 1 --signal io --warmup 0
 	that '(f("revoke") == "sync" || (f("revoke") == "remote" && f("frags") == 2)) == (f("lat_min_us") >= 20000)'
 }
 
