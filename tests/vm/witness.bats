@@ -24,7 +24,6 @@ teardown_file() {
 	stop_witness
 }
 
-# bats test_tags=slow
 @test "per-io: an MR for each I/O, at the server too" {
 	agree --mode rpc --strategy per-io --op read -s 4k
 	agree --mode rpc --strategy per-io --peer-strategy per-io --op write -s 4k --revoke async \
@@ -42,7 +41,6 @@ teardown_file() {
 	agree --mode rpc --strategy global --op write -s 4k --frags 4
 }
 
-# bats test_tags=slow
 @test "multi-wr: no MR for an I/O, a WR for each fragment" {
 	agree --mode rpc --strategy multi-wr --op read -s 4k --frags 4
 	agree --mode rpc --strategy multi-wr --op write -s 4k --frags 4 --qps 2 --post single \
