@@ -55,21 +55,6 @@ static void bring_data(struct rpc_server *s, struct place *p, char *to)
 	s->copied += p->length;
 }
 
-static uint32_t write_reply(struct rpc_server *s, struct place *p)
-{
-	const struct rpc_reply reply = {
-		.id = p->id,
-		.status = RPC_OK,
-		.bytes = p->length,
-		.inline_len = s->plan.brings ? (uint32_t)p->length : 0,
-	};
-	uint32_t bytes = rpc_reply_write(p->message.addr, &reply);
-
-	if (s->plan.brings)
-		bring_data(s, p, (char *)p->message.addr + bytes);
-	return bytes + reply.inline_len;
-}
-
 /* The ring holds all that places can have in flight, and credits were held: nothing is waited for.
  */
 static int posted(int rc)
@@ -83,28 +68,30 @@ static int not_granted(int err)
 	return rxfer_fail(err, "a bug of ours: the server posts what was not granted");
 }
 
-static int spend(struct lane *lane, struct place *p, const struct rxfer_op *op, bool reply)
+static uint64_t number_in(const struct lane *lane, const struct place *p)
 {
-	int keep = rxfer_ticket_spend(&lane->tickets, &p->ticket, reply);
-
-	if (keep < 0)
-		return not_granted(keep);
-	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, (uint32_t)keep));
+	return (uint64_t)(p - lane->places);
 }
 
 /* A reply with data has as many bytes as were asked for; it revokes nothing, as nothing was
  * exposed. */
 static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place *p)
 {
+	const struct rpc_reply reply = {.id = p->id,
+					.status = RPC_OK,
+					.bytes = p->length,
+					.inline_len = (uint32_t)p->length};
 	const struct rxfer_op op = {.op = RXFER_SEND,
 				    .local = &p->message,
 				    .nlocal = 1,
 				    .fixed = 1,
-				    .id = (uint64_t)(p - lane->places),
+				    .id = number_in(lane, p),
 				    .epoch = &p->epoch};
 
-	p->message.len = write_reply(s, p);
-	return spend(lane, p, &op, true);
+	p->message.len = rpc_reply_write(p->message.addr, &reply);
+	bring_data(s, p, (char *)p->message.addr + p->message.len);
+	p->message.len += reply.inline_len;
+	return posted(rxfer_post_held(lane->conn, &op, &p->ticket.held, 0));
 }
 
 static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
@@ -112,30 +99,25 @@ static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
 	unsigned int flags = s->plan.invalidates ? RXFER_INVALIDATE : 0;
 	int rc = rpc_ids_give(&lane->ids, p->id);
 
-	if (rc || !p->answer)
-		return rc ? rc : reply_with_data(s, lane, p);
-	write_reply(s, p);
+	if (rc)
+		return rc;
 	rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
 	if (rc < 0)
 		return not_granted(rc);
-	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key,
-					       (uint64_t)(p - lane->places), flags, &p->ticket.held,
-					       0));
+	if (!p->answer)
+		return reply_with_data(s, lane, p);
+	rpc_reply_set(p->message.addr, p->id, p->length);
+	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key, number_in(lane, p), flags,
+					       &p->ticket.held, 0));
 }
 
 /* ---- Moving data ---- */
 
-/* What the next WRs of the I/O are: all of it, mostly; else as much as was granted. */
+/* The next @wrs WRs of an I/O that goes in rounds. */
 static void next_part(struct rpc_server *s, struct place *p, uint32_t wrs, struct rxfer_op *op)
 {
 	struct rxfer_part *part = &s->part;
 
-	op->local = p->frags;
-	op->nlocal = s->plan.frags;
-	op->remote = p->segs;
-	op->nremote = p->nsegs;
-	if (!wrs)
-		return;
 	rxfer_cut_take(&p->cut, wrs, part);
 	for (uint32_t i = 0; i < part->nlocal; i++)
 		s->part_frags[i] = (struct rxfer_frag){(void *)(uintptr_t)part->local[i].addr,
@@ -146,57 +128,75 @@ static void next_part(struct rpc_server *s, struct place *p, uint32_t wrs, struc
 	op->nremote = part->nremote;
 }
 
-static int post_reads(struct lane *lane, struct place *p, struct rxfer_op *op)
+static int post_lists(struct rpc_server *s, struct lane *lane, struct place *p, struct rxfer_op *op,
+		      uint32_t wrs, uint32_t keep)
 {
-	bool last = rxfer_ticket_is_last(&p->ticket);
+	op->local = p->frags;
+	op->nlocal = s->plan.frags;
+	op->remote = p->segs;
+	op->nremote = p->nsegs;
+	if (!p->whole)
+		next_part(s, p, wrs, op);
+	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, keep));
+}
 
-	op->op = RXFER_READ;
-	op->flags = RXFER_PART | (last ? RXFER_MUST_SIGNAL : 0); /* the reply waits for it */
+/* The WRs that were granted: all data of the I/O, mostly, and into one segment. */
+static int post_data(struct rpc_server *s, struct lane *lane, struct place *p,
+		     enum rxfer_opcode opcode, unsigned int flags)
+{
+	const bool imm = opcode == RXFER_WRITE_IMM; /* it is the reply, by the credit for that */
+	const uint32_t wrs = p->ticket.wrs + imm;
+	int keep = wrs > imm ? rxfer_ticket_spend(&lane->tickets, &p->ticket, false) : 0;
+	struct rxfer_op op;
+
+	if (keep >= 0 && imm)
+		keep = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
+	if (keep < 0)
+		return not_granted(keep);
+	if (p->whole && p->nsegs == 1)
+		return posted(rxfer_post_prepared_to(p->move, p->segs, p->id, number_in(lane, p),
+						     flags, &p->ticket.held, (uint32_t)keep));
+	op = (struct rxfer_op){.op = opcode,
+			       .imm = p->id,
+			       .id = number_in(lane, p),
+			       .flags = flags,
+			       .epoch = &p->epoch};
+	return post_lists(s, lane, p, &op, wrs, (uint32_t)keep);
+}
+
+/* The reply waits for the last of them. */
+static int post_reads(struct rpc_server *s, struct lane *lane, struct place *p, bool last)
+{
 	p->reads++;
-	return spend(lane, p, op, false);
+	return post_data(s, lane, p, RXFER_READ, RXFER_PART | (last ? RXFER_MUST_SIGNAL : 0));
 }
 
 /* The last WRITEs and the reply are one chain. */
-static int post_writes(struct rpc_server *s, struct lane *lane, struct place *p,
-		       struct rxfer_op *op)
+static int post_writes(struct rpc_server *s, struct lane *lane, struct place *p, bool last)
 {
-	bool last = rxfer_ticket_is_last(&p->ticket);
-	int rc;
+	int rc = post_data(s, lane, p, RXFER_WRITE, RXFER_PART | (last ? RXFER_MORE : 0));
 
-	op->op = RXFER_WRITE;
-	op->flags = RXFER_PART | (last ? RXFER_MORE : 0);
-	rc = spend(lane, p, op, false);
 	return rc || !last ? rc : reply(s, lane, p);
 }
 
-/* The last WRITE is the reply: its credit is the ticket's one for that. */
-static int post_last_imm(struct lane *lane, struct place *p, struct rxfer_op *op)
+/* The last WRITE is the reply. */
+static int post_last_imm(struct rpc_server *s, struct lane *lane, struct place *p)
 {
 	int rc = rpc_ids_give(&lane->ids, p->id);
 
-	op->op = RXFER_WRITE_IMM;
-	op->imm = p->id;
-	if (!rc && p->ticket.wrs)
-		rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, false) < 0
-			     ? not_granted(-EPROTO)
-			     : 0;
-	return rc ? rc : spend(lane, p, op, true);
+	return rc ? rc : post_data(s, lane, p, RXFER_WRITE_IMM, 0);
 }
 
 /* Its ticket was granted WRs; with the last of them, or with none, comes the reply. */
 static int go_on(struct rpc_server *s, struct lane *lane, struct place *p)
 {
-	bool last = rxfer_ticket_is_last(&p->ticket), imm = s->plan.imm && last;
-	struct rxfer_op op = {.id = (uint64_t)(p - lane->places), .epoch = &p->epoch};
-	bool whole = last && p->length == s->cfg->size && p->cut.local == p->local &&
-		     p->cut.local_off == 0;
+	bool last = rxfer_ticket_is_last(&p->ticket);
 
 	if (!s->plan.moves)
 		return reply(s, lane, p);
-	next_part(s, p, whole ? 0 : p->ticket.wrs + imm, &op);
 	if (s->plan.limits.op == RPC_READ)
-		return post_reads(lane, p, &op);
-	return imm ? post_last_imm(lane, p, &op) : post_writes(s, lane, p, &op);
+		return post_reads(s, lane, p, last);
+	return last && s->plan.imm ? post_last_imm(s, lane, p) : post_writes(s, lane, p, last);
 }
 
 /* Those who waited for credits, in turn. */
@@ -223,10 +223,15 @@ static int too_many(const struct rpc_server *s, const struct place *p, uint32_t 
 /* How many WRs its data take. All of it in one segment, as mostly, is no walk. */
 static uint32_t count_wrs(const struct rpc_server *s, const struct lane *lane, struct place *p)
 {
+	uint32_t wrs;
+
+	p->whole = p->length == s->cfg->size;
+	if (p->whole && p->nsegs == 1 && lane->wrs)
+		return lane->wrs;
 	rxfer_cut_init(&p->cut, p->local, s->plan.frags, p->segs, p->nsegs, lane->sge_max);
-	if (p->nsegs == 1 && p->length == s->cfg->size)
-		return 1 + (s->plan.frags - 1) / lane->sge_max;
-	return rxfer_cut_count(&p->cut);
+	wrs = rxfer_cut_count(&p->cut);
+	p->whole = p->whole && wrs - s->plan.imm <= lane->tickets.chunk;
+	return wrs;
 }
 
 static int start(struct rpc_server *s, struct lane *lane, struct place *p)

@@ -14,7 +14,7 @@
  * @epoch:  its word for the signalling rules
  * @number: of the I/O on its QP; @id: the request's
  * @reads:  posts of READs that are not done
- * @cut:    how far its rounds have come
+ * @whole:  all its data go in one round; else @cut is how far its rounds have come
  */
 struct place {
 	struct rxfer_ticket ticket;
@@ -25,12 +25,14 @@ struct place {
 	uint32_t id;
 	uint32_t nsegs;
 	uint32_t reads;
+	bool whole;
 	struct rxfer_cut cut;
 	struct rxfer_seg *segs;	       /* the client's */
 	struct rxfer_frag *frags;      /* ours */
 	struct rxfer_seg *local;       /* the same, for @cut */
 	struct rxfer_frag message;     /* the reply's, */
 	struct rxfer_prepared *answer; /* and its post, where it is always the same; else NULL */
+	struct rxfer_prepared *move;   /* the post of all data, where they go into one segment */
 };
 
 /* A request that waits for a place, in its RECV buffer. */
@@ -38,7 +40,8 @@ struct backlog {
 	uint32_t recv, bytes;
 };
 
-/* struct lane - one QP. @backlog: a ring of plan.limits.slots; @numbers: requests so far. */
+/* struct lane - one QP. @backlog: a ring of plan.limits.slots; @numbers: requests so far; @wrs: of
+ * an I/O into one segment, 0 where that goes in rounds. */
 struct lane {
 	struct rxfer_conn *conn;
 	struct rxfer_tickets tickets;
@@ -48,7 +51,7 @@ struct lane {
 	struct backlog *backlog;
 	uint32_t first, waiting;
 	uint64_t numbers;
-	uint32_t sge_max;
+	uint32_t sge_max, wrs;
 };
 
 /* @part, @frags: room for one round of an I/O. */

@@ -40,16 +40,33 @@ static int make_arrays(struct rpc_server *s)
 	return 0;
 }
 
-/* A reply without data is the same post each time. */
+/* A reply without data is the same post each time, and all but two fields of it are the same. */
 static int prepare_reply(const struct rpc_server *s, const struct lane *lane, struct place *p)
 {
+	const struct rpc_reply ok = {.status = RPC_OK};
 	const struct rxfer_op op = {.op = RXFER_SEND,
 				    .local = &p->message,
 				    .nlocal = 1,
 				    .fixed = 1,
 				    .epoch = &p->epoch};
 
+	rpc_reply_write(p->message.addr, &ok);
 	return s->plan.brings ? 0 : rxfer_prepare(lane->conn, &op, &p->answer);
+}
+
+/* Nor is what moves all data another post, but for where they lie at the client's. */
+static int prepare_move(const struct rpc_server *s, const struct lane *lane, struct place *p)
+{
+	static const struct rxfer_seg anywhere = {.len = UINT32_MAX};
+	const enum rxfer_opcode write = s->plan.imm ? RXFER_WRITE_IMM : RXFER_WRITE;
+	const struct rxfer_op op = {.op = s->plan.limits.op == RPC_READ ? RXFER_READ : write,
+				    .local = p->frags,
+				    .nlocal = s->plan.frags,
+				    .remote = &anywhere,
+				    .nremote = 1,
+				    .epoch = &p->epoch};
+
+	return s->plan.moves ? rxfer_prepare(lane->conn, &op, &p->move) : 0;
 }
 
 static void init_place(struct rpc_server *s, const struct layout *layout, size_t i)
@@ -80,6 +97,9 @@ static int init_tickets(const struct rpc_server *s, struct lane *lane)
 	if (!rc && lane->tickets.need != info.need)
 		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
 				  info.need, lane->tickets.need);
+	lane->wrs = 1 + (s->plan.frags - 1) / lane->sge_max;
+	if (lane->wrs - s->plan.imm > lane->tickets.chunk)
+		lane->wrs = 0;
 	return rc ? rxfer_fail(rc, "the queue for credits: %s", strerror(-rc)) : 0;
 }
 
@@ -98,8 +118,11 @@ static int init_lane(struct rpc_server *s, const struct layout *layout, uint64_t
 	}
 	lane->nfree = s->plan.places;
 	rc = init_tickets(s, lane);
-	for (uint32_t i = 0; !rc && i < s->plan.places; i++)
+	for (uint32_t i = 0; !rc && i < s->plan.places; i++) {
 		rc = prepare_reply(s, lane, &lane->places[i]);
+		if (!rc)
+			rc = prepare_move(s, lane, &lane->places[i]);
+	}
 	if (!rc)
 		rc = rpc_ids_init(&lane->ids, s->plan.limits.slots);
 	for (uint64_t i = 0; !rc && i < s->cfg->depth; i++)
@@ -134,8 +157,10 @@ void rpc_server_free(struct rpc_server *s)
 		return;
 	for (uint64_t i = 0; s->lanes && i < s->cfg->qps; i++)
 		rpc_ids_free(&s->lanes[i].ids);
-	for (uint64_t i = 0; s->places && i < s->cfg->qps * s->plan.places; i++)
+	for (uint64_t i = 0; s->places && i < s->cfg->qps * s->plan.places; i++) {
 		rxfer_unprepare(s->places[i].answer);
+		rxfer_unprepare(s->places[i].move);
+	}
 	area_drop(&s->recvs);
 	area_drop(&s->replies);
 	area_drop(&s->data);

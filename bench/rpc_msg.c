@@ -148,6 +148,15 @@ uint32_t rpc_reply_write(void *buf, const struct rpc_reply *r)
 	return RPC_REPLY_BYTES;
 }
 
+void rpc_reply_set(void *buf, uint32_t id, uint64_t bytes)
+{
+	const uint32_t be_id = htobe32(id);
+	const uint64_t be_bytes = htobe64(bytes);
+
+	memcpy((uint8_t *)buf + offsetof(struct wire_reply, id), &be_id, sizeof(be_id));
+	memcpy((uint8_t *)buf + offsetof(struct wire_reply, bytes), &be_bytes, sizeof(be_bytes));
+}
+
 /* ---- What requests and replies have in common ---- */
 
 /* struct kind - of a message. */

@@ -133,6 +133,9 @@ int rpc_request_parse(const void *buf, uint32_t received, const struct rpc_limit
 /** rpc_reply_write() - the header of a reply; as rpc_request_write(). */
 uint32_t rpc_reply_write(void *buf, const struct rpc_reply *r);
 
+/** rpc_reply_set() - change a reply that was written before, for it to be sent again. */
+void rpc_reply_set(void *buf, uint32_t id, uint64_t bytes);
+
 /** rpc_reply_parse() - as rpc_request_parse(). @out may have any of the known states. */
 int rpc_reply_parse(const void *buf, uint32_t received, const struct rpc_limits *limits,
 		    struct rpc_reply *out);

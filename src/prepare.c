@@ -8,6 +8,10 @@
  * the way of each post. What stays in it is what makes the send queue safe, the account and the
  * signalling policy, and what counts.
  *
+ * Alone in its post such a WR goes as it is, and the signalling policy is asked by halves. In a post
+ * of several, or as a part of an I/O, it is copied into the place that the I/O would have made it in,
+ * and goes on from there like any other.
+ *
  * It is no other strategy. Where a strategy does something for each I/O, where an I/O takes more
  * than one WR, where phases are timed, a prepared I/O is posted by its lists, like any other.
  *
@@ -144,7 +148,39 @@ static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint
 	return rc ? rc : post_lists(p, imm, id, flags);
 }
 
-/* The same, and where something is held back. */
+/* Immediate data, or a key to be revoked, where @wr takes one. */
+static inline void set_imm(const struct rxfer_prepared *p, struct ibv_send_wr *wr, uint32_t imm,
+			   unsigned int flags)
+{
+	wr->opcode = rxfer_wr_opcode(p->op.op);
+	if (p->op.op == RXFER_WRITE_IMM)
+		rxfer_wr_add_imm(wr, imm);
+	else if (flags & RXFER_INVALIDATE)
+		rxfer_wr_add_inv(wr, imm);
+}
+
+/* One of several in its post, or in its I/O. */
+static int post_copy(const struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags,
+		     uint32_t *held, uint32_t keep)
+{
+	struct rxfer_conn *conn = p->conn;
+	struct rxfer_io *io = conn->next_io;
+
+	*io->wr = p->wr;
+	set_imm(p, io->wr, imm, flags);
+	io->done.id = id;
+	io->done.op = p->op.op;
+	io->done.bytes = p->bytes;
+	io->epoch = p->op.epoch ? p->op.epoch : &io->sig_epoch;
+	io->aside = false;
+	io->moved = false;
+	io->gathered = false;
+	io->nrange = 0;
+	io->nwr = 1;
+	return rxfer_submit(conn, io, flags, held, keep);
+}
+
+/* The same out of @held credits. */
 static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p, uint32_t imm,
 						       uint64_t id, unsigned int flags,
 						       uint32_t *held, uint32_t keep)
@@ -155,6 +191,19 @@ static __attribute__((noinline)) int post_held_unready(struct rxfer_prepared *p,
 	p->op.id = id;
 	p->op.flags = flags;
 	return rc ? rc : rxfer_post_held(p->conn, &p->op, held, keep);
+}
+
+/* In a post or an I/O of several, or by its lists. */
+static __attribute__((noinline)) int post_held_otherwise(struct rxfer_prepared *p, uint32_t imm,
+							 uint64_t id, unsigned int flags,
+							 uint32_t *held, uint32_t keep)
+{
+	struct rxfer_conn *conn = p->conn;
+
+	if (p->generation != conn->dev->generation || flags & RXFER_ASIDE || conn->broken ||
+	    conn->inflight >= conn->nio)
+		return post_held_unready(p, imm, id, flags, held, keep);
+	return post_copy(p, imm, id, flags, held, keep);
 }
 
 /* Its part in the record of the I/O, once the device has it. */
@@ -237,17 +286,24 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id
 	int rc;
 
 	if (__builtin_expect(p->conn->inflight >= p->conn->most ||
-				     !is_ready(p, flags, RXFER_MORE | RXFER_ASIDE) ||
+				     !is_ready(p, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) ||
 				     *held <= keep || *held > sq->reserved,
 			     0))
-		return post_held_unready(p, imm, id, flags, held, keep);
-	p->wr.opcode = rxfer_wr_opcode(p->op.op);
-	if (p->op.op == RXFER_WRITE_IMM)
-		rxfer_wr_add_imm(&p->wr, imm);
-	else if (flags & RXFER_INVALIDATE)
-		rxfer_wr_add_inv(&p->wr, imm);
+		return post_held_otherwise(p, imm, id, flags, held, keep);
+	set_imm(p, &p->wr, imm, flags);
 	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
 	sq->reserved -= *held - keep;
 	*held = keep;
 	return rc;
+}
+
+int rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote, uint32_t imm,
+			   uint64_t id, unsigned int flags, uint32_t *held, uint32_t keep)
+{
+	p->op.remote = remote;
+	if (p->bytes > remote->len) /* the lists have the words for it */
+		return post_held_unready(p, imm, id, flags, held, keep);
+	p->wr.wr.rdma.remote_addr = remote->addr;
+	p->wr.wr.rdma.rkey = remote->key;
+	return rxfer_post_prepared_held(p, imm, id, flags, held, keep);
 }

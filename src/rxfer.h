@@ -463,12 +463,16 @@ struct rxfer_prepared;
  * rxfer_post_prepared(), rxfer_post_prepared_held() - do what rxfer_post() and rxfer_post_held()
  * do, with less work where that is possible. @op's id, imm and flags are not looked at: they are
  * given at each post.
+ * rxfer_post_prepared_to() - the same, into or from @remote, one segment, which is read in this call
+ * alone; for an I/O that is never posted otherwise. It was prepared with any one segment.
  */
 int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);
 int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, unsigned int flags);
 int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
 			     unsigned int flags, uint32_t *held, uint32_t keep);
+int rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote, uint32_t imm,
+			   uint64_t id, unsigned int flags, uint32_t *held, uint32_t keep);
 
 /**
  * rxfer_flush() - post what RXFER_MORE has held back. A post without it does so too, and goes last;

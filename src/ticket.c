@@ -142,18 +142,6 @@ struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t 
 	return ticket;
 }
 
-int rxfer_ticket_spend(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket, bool reply)
-{
-	(void)tickets;
-	if (!reply) {
-		if (!ticket->wrs)
-			return -EPROTO;
-		ticket->wrs = 0;
-		return 1;
-	}
-	return ticket->wrs || ticket->rounds || !ticket->held ? -EPROTO : 0;
-}
-
 void rxfer_tickets_restart(struct rxfer_tickets *tickets)
 {
 	const struct rxfer_ticket *ticket;

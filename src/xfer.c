@@ -232,42 +232,62 @@ static int post_singly(struct rxfer_conn *conn, struct ibv_send_wr *wr, uint64_t
 	return rc;
 }
 
-/* Ask the policy for each WR of the chain, and number them, from @seq on. */
-static void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq, unsigned int flags)
+/* Ask the policy for the @i-th WR, and number it. @bytes: below @inlines they are copied. */
+static inline __attribute__((always_inline)) bool
+sign_wr(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t i, uint32_t seq, uint64_t bytes,
+	uint64_t inlines, bool must_signal, enum rxfer_sig_place place, bool ends_post)
 {
-	const int64_t left = rxfer_sq_free(&conn->sq);
-	const bool read = io->done.op == RXFER_READ;
-	const bool copies = !read && !io->gathered;
-	const enum rxfer_sig_place end = io->done.op == RXFER_REVOKE ? RXFER_SIG_ENDS_REVOKE
-								     : RXFER_SIG_ENDS_IO;
-	bool said = false;
+	struct ibv_send_wr *wr = &io->wr[i];
+	bool said;
 
+	io->sig[i].io_epoch = io->epoch;
+	said = rxfer_sig_next(&conn->sig, rxfer_sq_free(&conn->sq), &io->sig[i], io->epoch,
+			      must_signal, place, ends_post);
+	wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
+	wr->wr_id = seq + i;
+	if (__builtin_expect(bytes < inlines, 0) && i >= io->front)
+		wr->send_flags |= IBV_SEND_INLINE;
+	return said;
+}
+
+/* Nobody measures it: it is marked, and no matter for the counts of signals. */
+static __attribute__((noinline)) void set_aside(struct rxfer_conn *conn, struct rxfer_io *io)
+{
 	for (uint32_t i = 0; i < io->nwr; i++) {
-		struct ibv_send_wr *wr = &io->wr[i];
-		bool last = i == io->nwr - 1;
-		uint64_t bytes = io->nwr == 1 ? io->done.bytes : wr_bytes(wr);
+		bool said = io->wr[i].send_flags & IBV_SEND_SIGNALED;
 
-		io->sig[i].io_epoch = io->epoch;
-		said = rxfer_sig_next(&conn->sig, left, &io->sig[i], io->epoch,
-				      last && (flags & RXFER_MUST_SIGNAL),
-				      last && !(flags & RXFER_PART) ? end : RXFER_SIG_INSIDE,
-				      last && !(flags & RXFER_MORE));
-		wr->send_flags = said ? IBV_SEND_SIGNALED : 0;
-		wr->wr_id = (uint32_t)(seq + i);
-		if (copies && __builtin_expect(bytes <= conn->inline_max, 0) && i >= io->front)
-			wr->send_flags |= IBV_SEND_INLINE;
-		if (flags & RXFER_ASIDE) {
-			wr->wr_id |= WR_ASIDE;
-			conn->sig.forced -= said && io->sig[i].forced;
-			io->sig[i].forced = false;
-		}
+		io->wr[i].wr_id |= WR_ASIDE;
+		conn->sig.forced -= said && io->sig[i].forced;
+		io->sig[i].forced = false;
 	}
+}
+
+/* Ask the policy for each WR of the chain, and number them, from @seq on. */
+static inline void sign(struct rxfer_conn *conn, struct rxfer_io *io, uint32_t seq,
+			unsigned int flags)
+{
+	const bool read = io->done.op == RXFER_READ;
+	const uint64_t inlines = read || io->gathered ? 0 : conn->inline_max + 1;
+	const uint32_t last = io->nwr - 1;
+	enum rxfer_sig_place place = RXFER_SIG_ENDS_IO;
+
+	for (uint32_t i = 0; i < last; i++)
+		sign_wr(conn, io, i, seq, wr_bytes(&io->wr[i]), inlines, false, RXFER_SIG_INSIDE,
+			false);
+	if (flags & RXFER_PART)
+		place = RXFER_SIG_INSIDE;
+	else if (__builtin_expect(io->done.op == RXFER_REVOKE, 0))
+		place = RXFER_SIG_ENDS_REVOKE;
+	io->done.own_cqe = sign_wr(conn, io, last, seq,
+				   last ? wr_bytes(&io->wr[last]) : io->done.bytes, inlines,
+				   flags & RXFER_MUST_SIGNAL, place, !(flags & RXFER_MORE));
+	if (__builtin_expect(flags & RXFER_ASIDE, 0))
+		set_aside(conn, io);
 	if (read)
 		conn->reads += conn->unordered;
 	else if (conn->reads)
 		io->wr->send_flags |= IBV_SEND_FENCE;
-	io->done.own_cqe = said;
-	io->last_seq = seq + io->nwr - 1;
+	io->last_seq = seq + last;
 }
 
 /* Post what is held back. */

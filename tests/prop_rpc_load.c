@@ -31,7 +31,7 @@ static struct prepared {
 	const struct rxfer_prepared *p;
 	struct rxfer_conn *conn;
 	struct rxfer_op op;
-} prepared[RPC_LOAD_QPS * 100];
+} prepared[RPC_LOAD_QPS * 200];
 static size_t nprepared;
 
 /* ---- Set up ---- */
@@ -218,25 +218,48 @@ int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
 	return rc;
 }
 
-/* Where something is held back it goes by its lists, and so by rxfer_post_held(). */
+/* Where it is not one WR it goes by its lists, and so by rxfer_post_held(). */
 static bool looked_at;
 
-int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
-				    unsigned int flags, uint32_t *held, uint32_t keep)
+static struct prepared *before_post(const struct rxfer_prepared *p, uint32_t imm, uint64_t id)
 {
 	struct prepared *what = prepared;
-	int rc;
 
 	while (what->p != p)
 		what++;
 	others_go_on(what->conn);
 	looked_at = false;
 	note_slot(running, what->conn, id);
-	rc = __real_rxfer_post_prepared_held(p, imm, id, flags, held, keep);
 	what->op.id = id;
+	what->op.imm = imm;
+	return what;
+}
+
+static void after_post(const struct prepared *what)
+{
 	if (!looked_at && !(running->model.moves && running->r.cfg.op == OP_READ))
 		check_order(running, what->conn, &what->op);
 	others_go_on(what->conn);
+}
+
+int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+				    unsigned int flags, uint32_t *held, uint32_t keep)
+{
+	const struct prepared *what = before_post(p, imm, id);
+	int rc = __real_rxfer_post_prepared_held(p, imm, id, flags, held, keep);
+
+	after_post(what);
+	return rc;
+}
+
+int __wrap_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote,
+				  uint32_t imm, uint64_t id, unsigned int flags, uint32_t *held,
+				  uint32_t keep)
+{
+	const struct prepared *what = before_post(p, imm, id);
+	int rc = __real_rxfer_post_prepared_to(p, remote, imm, id, flags, held, keep);
+
+	after_post(what);
 	return rc;
 }
 

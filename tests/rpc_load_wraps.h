@@ -19,6 +19,12 @@ int __real_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint
 				    unsigned int flags, uint32_t *held, uint32_t keep);
 int __wrap_rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
 				    unsigned int flags, uint32_t *held, uint32_t keep);
+int __real_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote,
+				  uint32_t imm, uint64_t id, unsigned int flags, uint32_t *held,
+				  uint32_t keep);
+int __wrap_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote,
+				  uint32_t imm, uint64_t id, unsigned int flags, uint32_t *held,
+				  uint32_t keep);
 int __real_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int __real_rxfer_revoke_held(struct rxfer_conn *conn, struct rxfer_exposure *x,
