@@ -177,7 +177,7 @@ int rpc_conn_attr(const struct cfg *cfg, bool server, struct rxfer_conn_attr *at
 /* What the server keeps of each I/O beside its bytes. */
 static uint64_t place_bytes(const struct rpc_plan *p)
 {
-	return 512 + 64ull * p->frags + 16ull * p->limits.segs;
+	return 1024 + 64ull * p->frags + 16ull * p->limits.segs;
 }
 
 void rpc_server_need(const struct cfg *cfg, const struct layout *layout, struct need *n)

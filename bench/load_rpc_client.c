@@ -35,7 +35,7 @@ static struct rpc_bytes bytes_of(const struct rpc_client *c, const struct lane *
 
 /* ---- What became of an I/O ---- */
 
-static int complete(struct rpc_client *c, struct lane *lane, const struct io *io)
+static __attribute__((noinline)) int complete(struct rpc_client *c, struct lane *lane, const struct io *io)
 {
 	struct load *l = &c->load;
 
@@ -55,19 +55,20 @@ static int not_full(int rc)
 			     : rc;
 }
 
-/* @events: of slot.h. An error there is a bug of ours, or of the server's: @what happened to it. */
-static int happened(struct rpc_client *c, struct lane *lane, struct io *io, int events,
-		    const char *what)
+static __attribute__((cold)) int unexpected(const struct lane *lane, const struct io *io, int err,
+					    const char *what)
 {
-	if (events < 0)
-		return rxfer_fail(EBADMSG, "%s for request %u, which is not waiting for that (%s)",
-				  what, (unsigned int)(io - lane->io), strerror(-events));
-	return events & RXFER_SLOT_COMPLETE ? complete(c, lane, io) : 0;
+	return rxfer_fail(EBADMSG, "%s for request %u, which is not waiting for that (%s)", what,
+			  (unsigned int)(io - lane->io), strerror(-err));
 }
 
-static struct rxfer_slot *slot_of(struct lane *lane, const struct io *io)
+/* @events: of slot.h. An error there is a bug of ours, or of the server's: @what happened to it. */
+static inline int happened(struct rpc_client *c, struct lane *lane, struct io *io, int events,
+			   const char *what)
 {
-	return &lane->slots.slot[io - lane->io];
+	if (events < 0)
+		return unexpected(lane, io, events, what);
+	return events & RXFER_SLOT_COMPLETE ? complete(c, lane, io) : 0;
 }
 
 static void note_open(struct rpc_client *c, const struct io *io)
@@ -82,7 +83,7 @@ static void note_open(struct rpc_client *c, const struct io *io)
 static int revoked(struct rpc_client *c, struct lane *lane, struct io *io)
 {
 	note_open(c, io);
-	return happened(c, lane, io, rxfer_slot_revoked(&lane->slots, slot_of(lane, io)),
+	return happened(c, lane, io, rxfer_slot_revoked(&lane->slots, io->slot),
 			"a revoke");
 }
 
@@ -104,7 +105,7 @@ static void shadow_return(const struct rpc_client *c, struct lane *lane, const s
 
 static int revoke(struct rpc_client *c, struct lane *lane, struct io *io)
 {
-	struct rxfer_slot *slot = slot_of(lane, io);
+	struct rxfer_slot *slot = io->slot;
 	uint32_t before = lane->slots.sq->head;
 	const struct rxfer_revoking how = {.id = slot->index,
 					   .flags = c->waits ? RXFER_MUST_SIGNAL : 0,
@@ -363,7 +364,7 @@ static int replied(struct rpc_client *c, struct lane *lane, struct io *io,
 	if (!rc && (c->plan.invalidates || done->with_inv))
 		rc = peer_revoked(c, lane, io, done);
 	if (!rc)
-		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, slot_of(lane, io)),
+		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, io->slot),
 			      "a reply");
 	if (rc || !c->revokes)
 		return rc;
@@ -386,7 +387,7 @@ static int take_reply(struct rpc_client *c, struct lane *lane, const struct rxfe
 		rc = post_recv(c, lane, done->id);
 	if (rc)
 		return rc;
-	return happened(c, lane, io, rxfer_slot_recv_posted(&lane->slots, slot_of(lane, io)),
+	return happened(c, lane, io, rxfer_slot_recv_posted(&lane->slots, io->slot),
 			"a RECV");
 }
 
@@ -403,7 +404,7 @@ static int take(struct rpc_client *c, struct lane *lane, const struct rxfer_done
 	}
 	if (c->revoke == RXFER_REVOKE_LAZY && c->keys)
 		note_open(c, io);
-	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, slot_of(lane, io)),
+	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, io->slot),
 			"a completion");
 }
 

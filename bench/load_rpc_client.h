@@ -9,7 +9,7 @@
 #include "shadow.h"
 
 /*
- * struct io - what a slot has beside its struct rxfer_slot.
+ * struct io - what a slot has beside its struct rxfer_slot, @slot.
  * @start:  clock_ticks() before it was exposed, or when it was due
  * @number: of the I/O on its QP
  * @frags:  its request's header, then its memory
@@ -21,6 +21,7 @@
  * @due:    the next one whose keys are to be revoked some time
  */
 struct io {
+	struct rxfer_slot *slot;
 	uint64_t start;
 	uint64_t number;
 	struct rxfer_frag *frags;

@@ -105,6 +105,7 @@ static int init_lane(struct rpc_client *c, uint64_t qp)
 	if (rc)
 		return rxfer_fail(rc, "the slots of a connection: %s", strerror(-rc));
 	for (size_t i = 0; !rc && i < depth; i++) {
+		lane->io[i].slot = &lane->slots.slot[i];
 		rc = init_io(c, lane, qp * depth + i);
 		if (!rc)
 			rc = prepare_request(c, lane, &lane->io[i]);

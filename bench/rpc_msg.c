@@ -173,8 +173,7 @@ static const struct kind reply_kind = {
 	"reply", "request", REPLY_MAGIC, REQUEST_MAGIC, RPC_REPLY_BYTES,
 };
 
-/* Magic and version are at the same place in both. */
-static int check_start(const struct kind *k, const void *buf, uint32_t received)
+static __attribute__((cold)) int bad_start(const struct kind *k, const void *buf, uint32_t received)
 {
 	struct wire_reply w;
 	uint32_t magic;
@@ -189,10 +188,21 @@ static int check_start(const struct kind *k, const void *buf, uint32_t received)
 	if (magic != k->magic)
 		return rxfer_fail(EBADMSG, "the %s begins with 0x%08x (it should be 0x%08x)",
 				  k->name, magic, k->magic);
-	if (be16toh(w.version) != VERSION)
-		return rxfer_fail(EBADMSG, "the %s is of version %u (ours is %u)", k->name,
-				  be16toh(w.version), VERSION);
-	return 0;
+	return rxfer_fail(EBADMSG, "the %s is of version %u (ours is %u)", k->name,
+			  be16toh(w.version), VERSION);
+}
+
+/* Magic and version are at the same place in both. */
+static inline int check_start(const struct kind *k, const void *buf, uint32_t received)
+{
+	struct wire_reply w;
+
+	if (received < k->header)
+		return bad_start(k, buf, received);
+	memcpy(&w, buf, sizeof(w));
+	return w.magic == htobe32(k->magic) && w.version == htobe16(VERSION)
+		       ? 0
+		       : bad_start(k, buf, received);
 }
 
 static int check_id(const char *whose, uint32_t id, uint32_t slots)
@@ -203,18 +213,17 @@ static int check_id(const char *whose, uint32_t id, uint32_t slots)
 	return 0;
 }
 
-/* @says: bytes, by the header; a sum that 32 bits may be too few for. */
-static int check_size(const struct kind *k, uint32_t received, uint64_t says)
+static __attribute__((cold)) int bad_size(const struct kind *k, uint32_t received, uint64_t says)
 {
-	if (received < says)
-		return rxfer_fail(EBADMSG, "the %s is cut off: it has %s (its header says %llu)",
-				  k->name, rxfer_count(received, "byte").s,
-				  (unsigned long long)says);
-	if (received > says)
-		return rxfer_fail(EBADMSG, "the %s is too long: it has %s (its header says %llu)",
-				  k->name, rxfer_count(received, "byte").s,
-				  (unsigned long long)says);
-	return 0;
+	return rxfer_fail(EBADMSG, "the %s is %s: it has %s (its header says %llu)", k->name,
+			  received < says ? "cut off" : "too long",
+			  rxfer_count(received, "byte").s, (unsigned long long)says);
+}
+
+/* @says: bytes, by the header; a sum that 32 bits may be too few for. */
+static inline int check_size(const struct kind *k, uint32_t received, uint64_t says)
+{
+	return received == says ? 0 : bad_size(k, received, says);
 }
 
 /* ---- Requests ---- */

@@ -279,22 +279,31 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 	return post_wr(p, id, flags, room + conn->need - 1);
 }
 
-int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
-			     unsigned int flags, uint32_t *held, uint32_t keep)
+/* As it is. Apart from who decides so, which then has no registers to save. */
+static __attribute__((noinline)) int post_held_alone(struct rxfer_prepared *p, uint32_t imm,
+						     uint64_t id, unsigned int flags,
+						     uint32_t *held, uint32_t keep)
 {
 	struct rxfer_sq *sq = &p->conn->sq;
 	int rc;
 
-	if (__builtin_expect(p->conn->inflight >= p->conn->most ||
-				     !is_ready(p, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) ||
-				     *held <= keep || *held > sq->reserved,
-			     0))
-		return post_held_otherwise(p, imm, id, flags, held, keep);
 	set_imm(p, &p->wr, imm, flags);
 	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
 	sq->reserved -= *held - keep;
 	*held = keep;
 	return rc;
+}
+
+int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id,
+			     unsigned int flags, uint32_t *held, uint32_t keep)
+{
+	const struct rxfer_conn *conn = p->conn;
+
+	if (conn->inflight >= conn->most ||
+	    !is_ready(p, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) || *held <= keep ||
+	    *held > conn->sq.reserved)
+		return post_held_otherwise(p, imm, id, flags, held, keep);
+	return post_held_alone(p, imm, id, flags, held, keep);
 }
 
 int rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote, uint32_t imm,

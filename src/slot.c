@@ -45,7 +45,7 @@
  * in `held` what the slot's later WRs, its revoke, may still need. Once reply and revoke are there
  * the I/O posts nothing any more, and what is held goes back, though the slot may not yet.
  *
- * No event walks slots: the pools are lists through them.
+ * No event walks slots: the pools are lists through them, rings that begin and end in the owner.
  *
  * Why a slot is not there: if one is available, credits are missing. Else the oldest that is being
  * recycled names the cause; of several that it misses, first the key, whose proof comes last (the
@@ -62,27 +62,36 @@
 
 /* ---- pools ---- */
 
-static void list_remove(struct rxfer_slot_list *list, struct rxfer_slot *slot)
+static void list_init(struct rxfer_slot *ends)
 {
-	*(slot->prev ? &slot->prev->next : &list->first) = slot->next;
-	*(slot->next ? &slot->next->prev : &list->last) = slot->prev;
-	list->n--;
+	ends->prev = ends->next = ends;
 }
 
-static void list_append(struct rxfer_slot_list *list, struct rxfer_slot *slot)
+static struct rxfer_slot *first_in(const struct rxfer_slots *slots, enum rxfer_slot_pool pool)
 {
-	slot->prev = list->last;
-	slot->next = NULL;
-	*(list->last ? &list->last->next : &list->first) = slot;
-	list->last = slot;
-	list->n++;
+	struct rxfer_slot *first = slots->ends[pool].next;
+
+	return first != &slots->ends[pool] ? first : NULL;
 }
 
-static void move(struct rxfer_slots *slots, struct rxfer_slot *slot, enum rxfer_slot_pool pool)
+/* What is in use is in no list: nobody looks for it. */
+static inline void move(struct rxfer_slots *slots, struct rxfer_slot *slot, enum rxfer_slot_pool pool)
 {
-	list_remove(&slots->list[slot->pool], slot);
+	struct rxfer_slot *ends = &slots->ends[pool];
+
+	if (slot->pool != RXFER_SLOT_IN_USE) {
+		slot->prev->next = slot->next;
+		slot->next->prev = slot->prev;
+	}
+	slots->count[slot->pool]--;
+	slots->count[pool]++;
 	slot->pool = pool;
-	list_append(&slots->list[pool], slot);
+	if (pool == RXFER_SLOT_IN_USE)
+		return;
+	slot->next = ends;
+	slot->prev = ends->prev;
+	ends->prev->next = slot;
+	ends->prev = slot;
 }
 
 /* ---- life ---- */
@@ -113,9 +122,13 @@ int rxfer_slots_init(struct rxfer_slots *slots, struct rxfer_sq *sq, uint32_t n,
 	if (!slots->slot)
 		return -ENOMEM;
 	slots->completes = completes_by(completes);
+	slots->count[RXFER_SLOT_IN_USE] = n;
+	list_init(&slots->ends[RXFER_SLOT_AVAILABLE]);
+	list_init(&slots->ends[RXFER_SLOT_RECYCLING]);
 	for (i = 0; i < n; i++) {
 		slots->slot[i].index = i;
-		list_append(&slots->list[RXFER_SLOT_AVAILABLE], &slots->slot[i]);
+		slots->slot[i].pool = RXFER_SLOT_IN_USE;
+		move(slots, &slots->slot[i], RXFER_SLOT_AVAILABLE);
 	}
 	return 0;
 }
@@ -130,9 +143,9 @@ void rxfer_slots_free(struct rxfer_slots *slots)
 
 static enum rxfer_slot_cause cause_now(const struct rxfer_slots *slots)
 {
-	const struct rxfer_slot *oldest = slots->list[RXFER_SLOT_RECYCLING].first;
+	const struct rxfer_slot *oldest = first_in(slots, RXFER_SLOT_RECYCLING);
 
-	if (slots->list[RXFER_SLOT_AVAILABLE].first)
+	if (first_in(slots, RXFER_SLOT_AVAILABLE))
 		return RXFER_SLOT_NO_SQES;
 	if (!oldest)
 		return RXFER_SLOT_EXECUTING;
@@ -175,7 +188,7 @@ static void wait_on(struct rxfer_slots *slots, uint64_t now, enum rxfer_slot_cau
 struct rxfer_slot *rxfer_slot_get(struct rxfer_slots *slots, uint64_t now,
 				  enum rxfer_slot_cause *cause)
 {
-	struct rxfer_slot *slot = slots->list[RXFER_SLOT_AVAILABLE].first;
+	struct rxfer_slot *slot = first_in(slots, RXFER_SLOT_AVAILABLE);
 
 	if (!slot || rxfer_sq_reserve(slots->sq, slots->need)) {
 		*cause = cause_now(slots);
@@ -216,7 +229,7 @@ int rxfer_slot_sent(struct rxfer_slots *slots, struct rxfer_slot *slot, bool exp
 }
 
 /* @bit is missing no more. Once reply and revoke are there, the I/O posts nothing any more. */
-static int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit)
+static inline int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit)
 {
 	uint32_t missing = slot->missing & ~bit;
 	int events = 0;
@@ -239,7 +252,7 @@ static int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t 
 }
 
 /* Something that may happen when nothing of @first is missing any more, and once. */
-static int happened(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit,
+static inline int happened(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit,
 		    uint32_t first)
 {
 	if (slot->missing & first)

@@ -20,7 +20,12 @@ enum rxfer_slot_cause {
 	RXFER_SLOT_CAUSES,
 };
 
-enum rxfer_slot_pool { RXFER_SLOT_AVAILABLE, RXFER_SLOT_IN_USE, RXFER_SLOT_RECYCLING };
+enum rxfer_slot_pool {
+	RXFER_SLOT_AVAILABLE,
+	RXFER_SLOT_IN_USE,
+	RXFER_SLOT_RECYCLING,
+	RXFER_SLOT_POOLS,
+};
 
 /* When is an I/O complete, its memory its owner's again? */
 enum rxfer_slot_completes {
@@ -60,21 +65,16 @@ struct rxfer_slot {
 	enum rxfer_slot_pool pool;
 };
 
-/* A pool, oldest first. */
-struct rxfer_slot_list {
-	struct rxfer_slot *first;
-	struct rxfer_slot *last;
-	uint32_t n;
-};
-
 /**
- * struct rxfer_slots - the slots of one connection. Belongs to one thread.
+ * struct rxfer_slots - the slots of one connection. Belongs to one thread, and stays where it was
+ * made.
  * @sq:        the connection's account, the caller's: credits are reserved and released here, and
  *             spent by who posts
  * @slot, @n:  all of them
  * @need:      N: credits that a slot is handed out with
  * @completes: RXFER_SLOT_MISSES_*: what an I/O needs to be complete
- * @list:      the pools
+ * @ends:      of the pools that are lists, oldest first: first is @next, last @prev
+ * @count:     of slots in each pool
  * @waits:     for each cause: in how many waits it was met, and for how long (the caller's ns)
  * @waiting:   a slot was wanted and there was none
  * @met:       causes met in this wait, bits; @cause the latest, @since when
@@ -85,7 +85,8 @@ struct rxfer_slots {
 	uint32_t n;
 	uint32_t need;
 	uint32_t completes;
-	struct rxfer_slot_list list[3];
+	struct rxfer_slot ends[RXFER_SLOT_POOLS];
+	uint32_t count[RXFER_SLOT_POOLS];
 	struct rxfer_sq_waits waits[RXFER_SLOT_CAUSES];
 	bool waiting;
 	uint32_t met;
@@ -165,7 +166,7 @@ int rxfer_slot_recv_posted(struct rxfer_slots *slots, struct rxfer_slot *slot);
 /** rxfer_slots_count() - slots in @pool. */
 static inline uint32_t rxfer_slots_count(const struct rxfer_slots *slots, enum rxfer_slot_pool pool)
 {
-	return slots->list[pool].n;
+	return slots->count[pool];
 }
 
 #endif
