@@ -35,7 +35,8 @@ static struct rpc_bytes bytes_of(const struct rpc_client *c, const struct lane *
 
 /* ---- What became of an I/O ---- */
 
-static __attribute__((noinline)) int complete(struct rpc_client *c, struct lane *lane, const struct io *io)
+static __attribute__((noinline)) int complete(struct rpc_client *c, struct lane *lane,
+					      const struct io *io)
 {
 	struct load *l = &c->load;
 
@@ -83,8 +84,7 @@ static void note_open(struct rpc_client *c, const struct io *io)
 static int revoked(struct rpc_client *c, struct lane *lane, struct io *io)
 {
 	note_open(c, io);
-	return happened(c, lane, io, rxfer_slot_revoked(&lane->slots, io->slot),
-			"a revoke");
+	return happened(c, lane, io, rxfer_slot_revoked(&lane->slots, io->slot), "a revoke");
 }
 
 /* @io has posted WRs, the latest of its queue. @before: how many this had had. */
@@ -364,8 +364,7 @@ static int replied(struct rpc_client *c, struct lane *lane, struct io *io,
 	if (!rc && (c->plan.invalidates || done->with_inv))
 		rc = peer_revoked(c, lane, io, done);
 	if (!rc)
-		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, io->slot),
-			      "a reply");
+		rc = happened(c, lane, io, rxfer_slot_replied(&lane->slots, io->slot), "a reply");
 	if (rc || !c->revokes)
 		return rc;
 	if (c->plan.invalidates && !rxfer_exposure_open(io->exposure))
@@ -387,8 +386,7 @@ static int take_reply(struct rpc_client *c, struct lane *lane, const struct rxfe
 		rc = post_recv(c, lane, done->id);
 	if (rc)
 		return rc;
-	return happened(c, lane, io, rxfer_slot_recv_posted(&lane->slots, io->slot),
-			"a RECV");
+	return happened(c, lane, io, rxfer_slot_recv_posted(&lane->slots, io->slot), "a RECV");
 }
 
 static int take(struct rpc_client *c, struct lane *lane, const struct rxfer_done *done)
@@ -404,8 +402,7 @@ static int take(struct rpc_client *c, struct lane *lane, const struct rxfer_done
 	}
 	if (c->revoke == RXFER_REVOKE_LAZY && c->keys)
 		note_open(c, io);
-	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, io->slot),
-			"a completion");
+	return happened(c, lane, io, rxfer_slot_proven(&lane->slots, io->slot), "a completion");
 }
 
 /* ---- Passes ---- */

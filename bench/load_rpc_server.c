@@ -94,21 +94,33 @@ static int reply_with_data(struct rpc_server *s, struct lane *lane, struct place
 	return posted(rxfer_post_held(lane->conn, &op, &p->ticket.held, 0));
 }
 
-static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
+/* What comes before any reply: its id is the client's again, and it was granted. */
+static int begin_reply(struct lane *lane, struct place *p)
 {
-	unsigned int flags = s->plan.invalidates ? RXFER_INVALIDATE : 0;
 	int rc = rpc_ids_give(&lane->ids, p->id);
 
 	if (rc)
 		return rc;
 	rc = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
-	if (rc < 0)
-		return not_granted(rc);
+	return rc < 0 ? not_granted(rc) : 0;
+}
+
+static unsigned int reply_flags(const struct rpc_server *s)
+{
+	return s->plan.invalidates ? RXFER_INVALIDATE : 0;
+}
+
+static int reply(struct rpc_server *s, struct lane *lane, struct place *p)
+{
+	int rc = begin_reply(lane, p);
+
+	if (rc)
+		return rc;
 	if (!p->answer)
 		return reply_with_data(s, lane, p);
 	rpc_reply_set(p->message.addr, p->id, p->length);
-	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key, number_in(lane, p), flags,
-					       &p->ticket.held, 0));
+	return posted(rxfer_post_prepared_held(p->answer, p->segs[0].key, number_in(lane, p),
+					       reply_flags(s), &p->ticket.held, 0));
 }
 
 /* ---- Moving data ---- */
@@ -140,63 +152,82 @@ static int post_lists(struct rpc_server *s, struct lane *lane, struct place *p, 
 	return posted(rxfer_post_held(lane->conn, op, &p->ticket.held, keep));
 }
 
-/* The WRs that were granted: all data of the I/O, mostly, and into one segment. */
-static int post_data(struct rpc_server *s, struct lane *lane, struct place *p,
-		     enum rxfer_opcode opcode, unsigned int flags)
+static bool in_one_segment(const struct place *p)
 {
-	const bool imm = opcode == RXFER_WRITE_IMM; /* it is the reply, by the credit for that */
-	const uint32_t wrs = p->ticket.wrs + imm;
-	int keep = wrs > imm ? rxfer_ticket_spend(&lane->tickets, &p->ticket, false) : 0;
+	return p->whole && p->nsegs == 1;
+}
+
+/* The WRs that were granted: all data of the I/O, mostly, and into one segment. @keep: of its
+ * credits. */
+static int post_data(struct rpc_server *s, struct lane *lane, struct place *p,
+		     enum rxfer_opcode opcode, uint32_t wrs, unsigned int flags, uint32_t keep)
+{
 	struct rxfer_op op;
 
-	if (keep >= 0 && imm)
-		keep = rxfer_ticket_spend(&lane->tickets, &p->ticket, true);
-	if (keep < 0)
-		return not_granted(keep);
-	if (p->whole && p->nsegs == 1)
+	if (in_one_segment(p))
 		return posted(rxfer_post_prepared_to(p->move, p->segs, p->id, number_in(lane, p),
-						     flags, &p->ticket.held, (uint32_t)keep));
+						     flags, &p->ticket.held, keep));
 	op = (struct rxfer_op){.op = opcode,
 			       .imm = p->id,
 			       .id = number_in(lane, p),
 			       .flags = flags,
 			       .epoch = &p->epoch};
-	return post_lists(s, lane, p, &op, wrs, (uint32_t)keep);
+	return post_lists(s, lane, p, &op, wrs, keep);
 }
 
 /* The reply waits for the last of them. */
-static int post_reads(struct rpc_server *s, struct lane *lane, struct place *p, bool last)
+static int post_reads(struct rpc_server *s, struct lane *lane, struct place *p, uint32_t wrs,
+		      bool last)
 {
 	p->reads++;
-	return post_data(s, lane, p, RXFER_READ, RXFER_PART | (last ? RXFER_MUST_SIGNAL : 0));
+	return post_data(s, lane, p, RXFER_READ, wrs, RXFER_PART | (last ? RXFER_MUST_SIGNAL : 0),
+			 1);
 }
 
 /* The last WRITEs and the reply are one chain. */
-static int post_writes(struct rpc_server *s, struct lane *lane, struct place *p, bool last)
+static int post_writes(struct rpc_server *s, struct lane *lane, struct place *p, uint32_t wrs,
+		       bool last)
 {
-	int rc = post_data(s, lane, p, RXFER_WRITE, RXFER_PART | (last ? RXFER_MORE : 0));
+	int rc;
 
-	return rc || !last ? rc : reply(s, lane, p);
+	if (!last)
+		return post_data(s, lane, p, RXFER_WRITE, wrs, RXFER_PART, 1);
+	if (!in_one_segment(p)) {
+		rc = post_data(s, lane, p, RXFER_WRITE, wrs, RXFER_PART | RXFER_MORE, 1);
+		return rc ? rc : reply(s, lane, p);
+	}
+	rc = begin_reply(lane, p);
+	if (rc)
+		return rc;
+	rpc_reply_set(p->message.addr, p->id, p->length);
+	return posted(rxfer_post_prepared_two(p->move, p->segs, p->answer, p->segs[0].key,
+					      number_in(lane, p), reply_flags(s), &p->ticket.held));
 }
 
-/* The last WRITE is the reply. */
-static int post_last_imm(struct rpc_server *s, struct lane *lane, struct place *p)
+/* The last WRITE is the reply: its credit is the ticket's one for that. */
+static int post_last_imm(struct rpc_server *s, struct lane *lane, struct place *p, uint32_t wrs)
 {
-	int rc = rpc_ids_give(&lane->ids, p->id);
+	int rc = begin_reply(lane, p);
 
-	return rc ? rc : post_data(s, lane, p, RXFER_WRITE_IMM, 0);
+	return rc ? rc : post_data(s, lane, p, RXFER_WRITE_IMM, wrs + 1, 0, 0);
 }
 
 /* Its ticket was granted WRs; with the last of them, or with none, comes the reply. */
 static int go_on(struct rpc_server *s, struct lane *lane, struct place *p)
 {
 	bool last = rxfer_ticket_is_last(&p->ticket);
+	uint32_t wrs = p->ticket.wrs;
+	int rc;
 
 	if (!s->plan.moves)
 		return reply(s, lane, p);
+	rc = wrs ? rxfer_ticket_spend(&lane->tickets, &p->ticket, false) : 0;
+	if (rc < 0)
+		return not_granted(rc);
 	if (s->plan.limits.op == RPC_READ)
-		return post_reads(s, lane, p, last);
-	return last && s->plan.imm ? post_last_imm(s, lane, p) : post_writes(s, lane, p, last);
+		return post_reads(s, lane, p, wrs, last);
+	return last && s->plan.imm ? post_last_imm(s, lane, p, wrs)
+				   : post_writes(s, lane, p, wrs, last);
 }
 
 /* Those who waited for credits, in turn. */

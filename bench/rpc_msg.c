@@ -216,8 +216,8 @@ static int check_id(const char *whose, uint32_t id, uint32_t slots)
 static __attribute__((cold)) int bad_size(const struct kind *k, uint32_t received, uint64_t says)
 {
 	return rxfer_fail(EBADMSG, "the %s is %s: it has %s (its header says %llu)", k->name,
-			  received < says ? "cut off" : "too long",
-			  rxfer_count(received, "byte").s, (unsigned long long)says);
+			  received < says ? "cut off" : "too long", rxfer_count(received, "byte").s,
+			  (unsigned long long)says);
 }
 
 /* @says: bytes, by the header; a sum that 32 bits may be too few for. */

@@ -8,9 +8,10 @@
  * the way of each post. What stays in it is what makes the send queue safe, the account and the
  * signalling policy, and what counts.
  *
- * Alone in its post such a WR goes as it is, and the signalling policy is asked by halves. In a post
- * of several, or as a part of an I/O, it is copied into the place that the I/O would have made it in,
- * and goes on from there like any other.
+ * Alone in its post such a WR goes as it is, and the signalling policy is asked by halves; so do
+ * two in one post, a server's data and its reply, where the policy wants no completion in between.
+ * In another post of several, or as a part of an I/O, it is copied into the place that the I/O
+ * would have made it in, and goes on from there like any other.
  *
  * It is no other strategy. Where a strategy does something for each I/O, where an I/O takes more
  * than one WR, where phases are timed, a prepared I/O is posted by its lists, like any other.
@@ -225,7 +226,13 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
 		conn->reads += conn->unordered;
 	conn->counts.sqe++;
 	conn->counts.sqe_op[p->op.op]++;
-	conn->counts.posts++;
+}
+
+/* The WR is what it will be, but for what is different each time. */
+static inline void ready_wr(struct rxfer_prepared *p, uint32_t seq, bool signal)
+{
+	p->wr.wr_id = seq;
+	p->wr.send_flags = p->flags | (signal ? IBV_SEND_SIGNALED : 0);
 }
 
 /*
@@ -234,25 +241,24 @@ static inline void enter(struct rxfer_conn *conn, const struct rxfer_prepared *p
  * that are free after it.
  */
 static inline __attribute__((always_inline)) int post_wr(struct rxfer_prepared *p, uint64_t id,
-							 unsigned int flags, int64_t left)
+							 unsigned int flags,
+							 enum rxfer_sig_place place, int64_t left)
 {
 	struct rxfer_conn *conn = p->conn;
 	struct ibv_send_wr *bad = NULL;
 	enum rxfer_sig_answer answer;
 	int rc;
 
-	answer = rxfer_sig_ask(&conn->sig, left, flags & RXFER_MUST_SIGNAL);
-	p->wr.wr_id = conn->sq.head;
-	p->wr.send_flags = p->flags;
-	if (answer != RXFER_SIG_SILENT)
-		p->wr.send_flags |= IBV_SEND_SIGNALED;
+	answer = rxfer_sig_ask(&conn->sig, 0, place, left, flags & RXFER_MUST_SIGNAL);
+	ready_wr(p, conn->sq.head, answer != RXFER_SIG_SILENT);
 	if (p->op.op != RXFER_READ && conn->reads)
 		p->wr.send_flags |= IBV_SEND_FENCE;
 	rc = ibv_post_send(conn->qp, &p->wr, &bad);
 	if (__builtin_expect(rc, 0))
 		return rxfer_post_refused(conn, 0, 1, rc);
 	enter(conn, p, id, answer != RXFER_SIG_SILENT);
-	rxfer_sig_told(&conn->sig, answer);
+	conn->counts.posts++;
+	rxfer_sig_told(&conn->sig, 0, answer);
 	rxfer_sq_posted_one(&conn->sq);
 	return 0;
 }
@@ -270,13 +276,15 @@ int rxfer_post_prepared(struct rxfer_prepared *p, uint32_t imm, uint64_t id, uns
 
 	if (__builtin_expect(conn->inflight >= conn->most, 0))
 		return conn->held ? post_lists(p, imm, id, flags) : rxfer_no_io(conn);
-	if (__builtin_expect(!is_ready(p, flags, RXFER_MORE | RXFER_ASIDE | RXFER_INVALIDATE), 0))
+	if (__builtin_expect(
+		    !is_ready(p, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE | RXFER_INVALIDATE),
+		    0))
 		return post_unready(p, imm, id, flags);
 	if (__builtin_expect(room < 0, 0))
 		return rxfer_no_credits(conn);
 	if (p->op.op == RXFER_WRITE_IMM)
 		rxfer_wr_add_imm(&p->wr, imm);
-	return post_wr(p, id, flags, room + conn->need - 1);
+	return post_wr(p, id, flags, RXFER_SIG_ENDS_IO, room + conn->need - 1);
 }
 
 /* As it is. Apart from who decides so, which then has no registers to save. */
@@ -288,7 +296,8 @@ static __attribute__((noinline)) int post_held_alone(struct rxfer_prepared *p, u
 	int rc;
 
 	set_imm(p, &p->wr, imm, flags);
-	rc = post_wr(p, id, flags, (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
+	rc = post_wr(p, id, flags, flags & RXFER_PART ? RXFER_SIG_INSIDE : RXFER_SIG_ENDS_IO,
+		     (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
 	sq->reserved -= *held - keep;
 	*held = keep;
 	return rc;
@@ -299,20 +308,97 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id
 {
 	const struct rxfer_conn *conn = p->conn;
 
-	if (conn->inflight >= conn->most ||
-	    !is_ready(p, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) || *held <= keep ||
+	if (conn->inflight >= conn->most || !is_ready(p, flags, RXFER_MORE | RXFER_ASIDE) ||
+	    (flags & (RXFER_PART | RXFER_MUST_SIGNAL)) == RXFER_PART || *held <= keep ||
 	    *held > conn->sq.reserved)
 		return post_held_otherwise(p, imm, id, flags, held, keep);
 	return post_held_alone(p, imm, id, flags, held, keep);
 }
 
+static void set_remote(struct rxfer_prepared *p, const struct rxfer_seg *remote)
+{
+	p->op.remote = remote;
+	p->wr.wr.rdma.remote_addr = remote->addr;
+	p->wr.wr.rdma.rkey = remote->key;
+}
+
 int rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote, uint32_t imm,
 			   uint64_t id, unsigned int flags, uint32_t *held, uint32_t keep)
 {
-	p->op.remote = remote;
-	if (p->bytes > remote->len) /* the lists have the words for it */
+	set_remote(p, remote);
+	if (p->bytes > remote->len) /* lists end where one of them does */
 		return post_held_unready(p, imm, id, flags, held, keep);
-	p->wr.wr.rdma.remote_addr = remote->addr;
-	p->wr.wr.rdma.rkey = remote->key;
 	return rxfer_post_prepared_held(p, imm, id, flags, held, keep);
+}
+
+/* The device took none of two, or one: that is under way. */
+static __attribute__((cold, noinline)) int pair_refused(const struct rxfer_prepared *data,
+							uint64_t id, bool taken, int err)
+{
+	struct rxfer_conn *conn = data->conn;
+
+	if (taken) {
+		enter(conn, data, id, false);
+		rxfer_sig_told(&conn->sig, 0, RXFER_SIG_SILENT);
+		rxfer_sq_posted_one(&conn->sq);
+	}
+	conn->counts.posts += taken;
+	return rxfer_post_refused(conn, taken, 2, err);
+}
+
+/* As they are, the first of them silent. As post_wr(). */
+static int post_two(struct rxfer_prepared *data, struct rxfer_prepared *last, uint64_t id,
+		    unsigned int flags, int64_t left)
+{
+	struct rxfer_conn *conn = data->conn;
+	struct ibv_send_wr *bad = NULL;
+	enum rxfer_sig_answer answer;
+	int rc;
+
+	answer = rxfer_sig_ask(&conn->sig, 1, RXFER_SIG_ENDS_IO, left, flags & RXFER_MUST_SIGNAL);
+	ready_wr(data, conn->sq.head, false);
+	ready_wr(last, conn->sq.head + 1, answer != RXFER_SIG_SILENT);
+	data->wr.next = &last->wr;
+	rc = ibv_post_send(conn->qp, &data->wr, &bad);
+	data->wr.next = NULL;
+	if (__builtin_expect(rc, 0))
+		return pair_refused(data, id, bad == &last->wr, rc);
+	enter(conn, data, id, false);
+	conn->sq.head++;
+	enter(conn, last, id, answer != RXFER_SIG_SILENT);
+	conn->counts.posts++;
+	rxfer_sig_told(&conn->sig, 1, answer);
+	rxfer_sq_posted_one(&conn->sq);
+	return 0;
+}
+
+/* Both can go as they are, in one post, and the policy wants no completion of the first. */
+static bool can_be_two(const struct rxfer_prepared *data, const struct rxfer_prepared *last,
+		       unsigned int flags, uint32_t held)
+{
+	const struct rxfer_conn *conn = data->conn;
+
+	return conn->inflight + 2 <= conn->most &&
+	       is_ready(data, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) &&
+	       is_ready(last, 0, 0) && held >= 2 && held <= conn->sq.reserved && !conn->reads &&
+	       !conn->attr.post_single && rxfer_sig_inside_is_silent(&conn->sig);
+}
+
+int rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
+			    struct rxfer_prepared *last, uint32_t imm, uint64_t id,
+			    unsigned int flags, uint32_t *held)
+{
+	struct rxfer_sq *sq = &data->conn->sq;
+	int rc;
+
+	if (!can_be_two(data, last, flags, *held) || data->bytes > remote->len) {
+		rc = rxfer_post_prepared_to(data, remote, 0, id, RXFER_PART | RXFER_MORE, held, 1);
+		return rc ? rc : rxfer_post_prepared_held(last, imm, id, flags, held, 0);
+	}
+	set_remote(data, remote);
+	set_imm(last, &last->wr, imm, flags);
+	rc = post_two(data, last, id, flags, (int64_t)rxfer_sq_free(sq) + *held - 2);
+	sq->reserved -= *held;
+	*held = 0;
+	return rc;
 }

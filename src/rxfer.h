@@ -465,6 +465,8 @@ struct rxfer_prepared;
  * given at each post.
  * rxfer_post_prepared_to() - the same, into or from @remote, one segment, which is read in this call
  * alone; for an I/O that is never posted otherwise. It was prepared with any one segment.
+ * rxfer_post_prepared_two() - @data to @remote, as a part of an I/O, and @last, its end, by one post.
+ * @imm and @flags are those of @last. All that is @held is spent or free.
  */
 int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);
@@ -473,6 +475,9 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id
 			     unsigned int flags, uint32_t *held, uint32_t keep);
 int rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote, uint32_t imm,
 			   uint64_t id, unsigned int flags, uint32_t *held, uint32_t keep);
+int rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
+			    struct rxfer_prepared *last, uint32_t imm, uint64_t id,
+			    unsigned int flags, uint32_t *held);
 
 /**
  * rxfer_flush() - post what RXFER_MORE has held back. A post without it does so too, and goes last;

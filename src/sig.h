@@ -182,9 +182,11 @@ static inline bool rxfer_sig_next(struct rxfer_sig *sig, int64_t free, struct rx
 }
 
 /*
- * rxfer_sig_ask(), rxfer_sig_told() - the same decision for an I/O of one WR that is alone in its
- * post, in two halves: the first changes nothing, the second enters what was done once the device
- * has taken it. Nothing needs to be kept for a rollback then.
+ * rxfer_sig_ask(), rxfer_sig_told() - the same decision for the last WR of an I/O that is alone in
+ * its post, in two halves: the first changes nothing, the second enters what was done once the
+ * device has taken it. Nothing needs to be kept for a rollback then. @before: WRs of the I/O in
+ * front of it, 0 or 1, all silent; rxfer_sig_inside_is_silent() - is such a one? A WR that does not
+ * end its I/O is asked for so only where it must be signalled: else its I/O's word would matter.
  */
 enum rxfer_sig_answer {
 	RXFER_SIG_SILENT,
@@ -192,22 +194,30 @@ enum rxfer_sig_answer {
 	RXFER_SIG_WANTED,
 };
 
-static inline enum rxfer_sig_answer rxfer_sig_ask(const struct rxfer_sig *sig, int64_t free,
+static inline bool rxfer_sig_inside_is_silent(const struct rxfer_sig *sig)
+{
+	return sig->silent + 1 < sig->limits.silent &&
+	       sig->counted + 1 < sig->limits.counted[RXFER_SIG_INSIDE];
+}
+
+static inline enum rxfer_sig_answer rxfer_sig_ask(const struct rxfer_sig *sig, uint32_t before,
+						  enum rxfer_sig_place place, int64_t free,
 						  bool must_signal)
 {
-	if (sig->silent + 1 >= sig->limits.silent ||
-	    sig->counted + 1 >= sig->limits.counted[RXFER_SIG_ENDS_IO])
+	if (sig->silent + before + 1 >= sig->limits.silent ||
+	    sig->counted + before + 1 >= sig->limits.counted[place])
 		return RXFER_SIG_WANTED;
 	if (must_signal || rxfer_sig_keeps_alive(sig, sig->silent_ios + 1, free))
 		return RXFER_SIG_FORCED;
 	return RXFER_SIG_SILENT;
 }
 
-static inline void rxfer_sig_told(struct rxfer_sig *sig, enum rxfer_sig_answer answer)
+static inline void rxfer_sig_told(struct rxfer_sig *sig, uint32_t before,
+				  enum rxfer_sig_answer answer)
 {
-	sig->counted++;
+	sig->counted += before + 1;
 	if (answer == RXFER_SIG_SILENT) {
-		sig->silent++;
+		sig->silent += before + 1;
 		sig->silent_ios++;
 		return;
 	}

@@ -75,7 +75,8 @@ static struct rxfer_slot *first_in(const struct rxfer_slots *slots, enum rxfer_s
 }
 
 /* What is in use is in no list: nobody looks for it. */
-static inline void move(struct rxfer_slots *slots, struct rxfer_slot *slot, enum rxfer_slot_pool pool)
+static inline void move(struct rxfer_slots *slots, struct rxfer_slot *slot,
+			enum rxfer_slot_pool pool)
 {
 	struct rxfer_slot *ends = &slots->ends[pool];
 
@@ -253,7 +254,7 @@ static inline int arrived(struct rxfer_slots *slots, struct rxfer_slot *slot, ui
 
 /* Something that may happen when nothing of @first is missing any more, and once. */
 static inline int happened(struct rxfer_slots *slots, struct rxfer_slot *slot, uint32_t bit,
-		    uint32_t first)
+			   uint32_t first)
 {
 	if (slot->missing & first)
 		return -EPROTO;

@@ -218,7 +218,8 @@ int __wrap_rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op,
 	return rc;
 }
 
-/* Where it is not one WR it goes by its lists, and so by rxfer_post_held(). */
+/* Where it is not one WR it goes by its lists, and so by rxfer_post_held(): a request or an answer
+ * was seen there. */
 static bool looked_at;
 
 static struct prepared *before_post(const struct rxfer_prepared *p, uint32_t imm, uint64_t id)
@@ -263,6 +264,18 @@ int __wrap_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_s
 	return rc;
 }
 
+/* Its last one answers; the other moves the data. */
+int __wrap_rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
+				   struct rxfer_prepared *last, uint32_t imm, uint64_t id,
+				   unsigned int flags, uint32_t *held)
+{
+	const struct prepared *what = before_post(last, imm, id);
+	int rc = __real_rxfer_post_prepared_two(data, remote, last, imm, id, flags, held);
+
+	after_post(what);
+	return rc;
+}
+
 int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
 			   uint32_t keep)
 {
@@ -273,7 +286,7 @@ int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, u
 	others_go_on(conn);
 	rc = __real_rxfer_post_held(conn, op, held, keep);
 	others_go_on(conn);
-	looked_at = true;
+	looked_at = op->op != RXFER_WRITE;
 	return rc;
 }
 

@@ -214,23 +214,29 @@ static void agrees_with_the_model(void **state)
 		PROP_CHECK(&p, run_agrees(&real, &p, seed));
 }
 
-/* ---- an I/O of one WR, alone in its post: in two halves ---- */
+/* ---- an I/O of one WR or two, alone in its post: in two halves ---- */
 
-/* What is asked and not entered leaves no trace: a post that was refused. */
-static void one_of_one(struct run *r, struct rxfer_sig *halves)
+/* What is asked and not entered leaves no trace: a post that was refused. Two only where the first
+ * would be silent. */
+static void one_of_few(struct run *r, struct rxfer_sig *halves)
 {
 	uint64_t word = 0; /* an I/O that the silent tail does not count yet */
-	struct rxfer_sig_wr wr = {.must_signal = prop_chance(r->p, 5),
-				  .ends_io = true,
+	const bool part = prop_chance(r->p, 20);
+	const enum rxfer_sig_place place = part ? RXFER_SIG_INSIDE : RXFER_SIG_ENDS_IO;
+	struct rxfer_sig_wr wr = {.must_signal = part || prop_chance(r->p, 5),
+				  .ends_io = !part,
 				  .ends_post = true,
 				  .io_epoch = &word};
+	struct rxfer_sig_wr inside = {.io_epoch = &word};
+	uint32_t before = prop_chance(r->p, 50) && rxfer_sig_inside_is_silent(halves);
 	enum rxfer_sig_answer answer;
 	bool said;
 
 	random_account(r);
-	rxfer_sig_ask(halves, rxfer_sq_free(&r->sq), prop_chance(r->p, 50));
-	answer = rxfer_sig_ask(halves, rxfer_sq_free(&r->sq), wr.must_signal);
-	rxfer_sig_told(halves, answer);
+	rxfer_sig_ask(halves, before, place, rxfer_sq_free(&r->sq), prop_chance(r->p, 50));
+	answer = rxfer_sig_ask(halves, before, place, rxfer_sq_free(&r->sq), wr.must_signal);
+	rxfer_sig_told(halves, before, answer);
+	expect(r, !before || !rxfer_sig_decide(&r->sig, &r->sq, &inside));
 	said = rxfer_sig_decide(&r->sig, &r->sq, &wr);
 	expect(r, said == (answer != RXFER_SIG_SILENT));
 	expect(r, !said || wr.forced == (answer == RXFER_SIG_FORCED));
@@ -249,7 +255,7 @@ static void halves_make_the_whole(void **state)
 		run_start(&r, &real, &p, seed);
 		halves = r.sig;
 		for (uint32_t posts = prop_range(&p, 1, MAX_POSTS); posts && r.agree; posts--)
-			one_of_one(&r, &halves);
+			one_of_few(&r, &halves);
 		PROP_CHECK(&p, r.agree);
 	}
 }

@@ -25,6 +25,12 @@ int __real_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_s
 int __wrap_rxfer_post_prepared_to(struct rxfer_prepared *p, const struct rxfer_seg *remote,
 				  uint32_t imm, uint64_t id, unsigned int flags, uint32_t *held,
 				  uint32_t keep);
+int __real_rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
+				   struct rxfer_prepared *last, uint32_t imm, uint64_t id,
+				   unsigned int flags, uint32_t *held);
+int __wrap_rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
+				   struct rxfer_prepared *last, uint32_t imm, uint64_t id,
+				   unsigned int flags, uint32_t *held);
 int __real_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int __wrap_rxfer_revoke(struct rxfer_conn *conn, struct rxfer_exposure *x);
 int __real_rxfer_revoke_held(struct rxfer_conn *conn, struct rxfer_exposure *x,
