@@ -39,8 +39,8 @@ static void prepare_one(struct replies *r, uint32_t i, enum rxfer_opcode op)
 	assert_int_equal(rxfer_prepare(r->p.e.client, &last, &r->last[i]), 0);
 }
 
-static void open_replies(struct replies *r, const struct fake_config *config, const char *signal,
-			 enum rxfer_opcode op)
+static void open_replies_at(struct replies *r, const struct fake_config *config, const char *signal,
+			    enum rxfer_opcode op, uint32_t depth)
 {
 	*r = (struct replies){0};
 	open_pair(&r->p, config, "global", &one_by_one);
@@ -48,10 +48,17 @@ static void open_replies(struct replies *r, const struct fake_config *config, co
 	r->p.e.server_attr.rq_depth = MESSAGES;
 	r->p.e.client_attr.reply = true;
 	r->p.e.client_attr.ios = 2 * IOS;
-	r->p.e.client_attr.sq_depth = 2 * IOS + 1;
+	r->p.e.client_attr.sq_depth = depth;
 	connect_pair(&r->p);
 	for (uint32_t i = 0; i < IOS; i++)
 		prepare_one(r, i, op);
+}
+
+/* A queue that is deep enough for all of them. */
+static void open_replies(struct replies *r, const struct fake_config *config, const char *signal,
+			 enum rxfer_opcode op)
+{
+	open_replies_at(r, config, signal, op, 2 * IOS + 1);
 }
 
 static void close_replies(struct replies *r)
@@ -154,16 +161,20 @@ static void poll_all(struct replies *r, struct known *k)
 	} while (n && k->ndone < 2 * IOS);
 }
 
-/* Polls now and then, so that tails of many lengths are met. */
-static void run_writes(enum way way, const char *signal, struct known *k)
+/* Polls now and then, so that tails of many lengths are met, and where there are no credits. */
+static void run_writes(enum way way, const char *signal, uint32_t depth, struct known *k)
 {
 	struct replies r;
 
-	open_replies(&r, NULL, signal, RXFER_WRITE);
+	open_replies_at(&r, NULL, signal, RXFER_WRITE, depth);
 	*k = (struct known){0};
 	for (uint32_t i = 0; i < IOS; i++) {
-		uint32_t held = reserve(&r, 2);
+		uint32_t held = 2;
 
+		if (rxfer_sq_reserve(r.p.sq, held)) {
+			poll_all(&r, k);
+			reserve(&r, held);
+		}
 		assert_int_equal(write_and_reply(&r, i, way, &held), 0);
 		assert_int_equal(held, 0);
 		note(&r, k, i);
@@ -179,11 +190,11 @@ static void run_writes(enum way way, const char *signal, struct known *k)
 }
 
 /* The READ is awaited, and then the reply goes. */
-static void run_reads(enum way way, const char *signal, struct known *k)
+static void run_reads(enum way way, const char *signal, uint32_t depth, struct known *k)
 {
 	struct replies r;
 
-	open_replies(&r, NULL, signal, RXFER_READ);
+	open_replies_at(&r, NULL, signal, RXFER_READ, depth);
 	*k = (struct known){0};
 	memset(theirs, 7, sizeof(theirs));
 	for (uint32_t i = 0; i < IOS; i++) {
@@ -202,34 +213,44 @@ static void run_reads(enum way way, const char *signal, struct known *k)
 	close_replies(&r);
 }
 
-static void expect_same(void (*run)(enum way, const char *, struct known *))
+typedef void run_fn(enum way way, const char *signal, uint32_t depth, struct known *k);
+
+static void expect_same(run_fn *run, const char *signal, uint32_t depth)
+{
+	static struct known lists, prepared;
+
+	run(BY_LISTS, signal, depth, &lists);
+	run(PREPARED, signal, depth, &prepared);
+	assert_memory_equal(lists.sig, prepared.sig, sizeof(lists.sig));
+	assert_memory_equal(lists.sq, prepared.sq, sizeof(lists.sq));
+	assert_memory_equal(lists.counts, prepared.counts, sizeof(lists.counts));
+	assert_memory_equal(lists.done, prepared.done, sizeof(lists.done));
+	assert_int_equal(lists.ndone, prepared.ndone);
+	assert_true(lists.ndone > IOS / 2);
+}
+
+static void expect_all_the_same(run_fn *run)
 {
 	static const char *const policies[] = {"all",	  "io",	     "every:2", "every:3",
 					       "every:4", "every:7", "half"};
-	static struct known lists, prepared;
 
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
-		run(BY_LISTS, policies[i], &lists);
-		run(PREPARED, policies[i], &prepared);
-		assert_memory_equal(lists.sig, prepared.sig, sizeof(lists.sig));
-		assert_memory_equal(lists.sq, prepared.sq, sizeof(lists.sq));
-		assert_memory_equal(lists.counts, prepared.counts, sizeof(lists.counts));
-		assert_memory_equal(lists.done, prepared.done, sizeof(lists.done));
-		assert_int_equal(lists.ndone, prepared.ndone);
-		assert_true(lists.ndone > IOS / 2);
+		expect_same(run, policies[i], 2 * IOS + 1);
+		expect_same(run, policies[i], IOS);
+		expect_same(run, policies[i], 7);
 	}
 }
 
 static void data_and_reply_are_as_by_lists(void **state)
 {
 	(void)state;
-	expect_same(run_writes);
+	expect_all_the_same(run_writes);
 }
 
 static void a_read_that_is_awaited_is_as_by_lists(void **state)
 {
 	(void)state;
-	expect_same(run_reads);
+	expect_all_the_same(run_reads);
 }
 
 /* ---- Where they cannot go as they are ---- */
@@ -253,6 +274,30 @@ static void they_join_what_is_held(void **state)
 	expect_done(&r.p, 1);
 	expect_done(&r.p, 1);
 	expect_message(&r.p, 0, header + REPLY, REPLY);
+	close_replies(&r);
+}
+
+/* What went as the first of two goes alone again. */
+static void nothing_stays_behind_it(void **state)
+{
+	struct rxfer_seg to;
+	struct replies r;
+	uint32_t held;
+
+	(void)state;
+	open_replies(&r, NULL, "every:3", RXFER_WRITE);
+	to = remote(&r.p, 0, LEN);
+	held = reserve(&r, 2);
+	assert_int_equal(post_two(&r, 0, &held), 0);
+	held = reserve(&r, 1);
+	assert_int_equal(rxfer_post_prepared_to(r.data[0], &to, 0, 7, 0, &held, 0), 0);
+	assert_int_equal(fake_stats()->sqes, 3);
+	expect_done(&r.p, 0);
+	expect_done(&r.p, 0);
+	expect_done(&r.p, 7);
+	expect_nothing(&r.p);
+	expect_message(&r.p, 0, header, REPLY);
+	expect_no_message(&r.p);
 	close_replies(&r);
 }
 
@@ -332,6 +377,7 @@ int main(void)
 		cmocka_unit_test(data_and_reply_are_as_by_lists),
 		cmocka_unit_test(a_read_that_is_awaited_is_as_by_lists),
 		cmocka_unit_test(they_join_what_is_held),
+		cmocka_unit_test(nothing_stays_behind_it),
 		cmocka_unit_test(what_is_out_of_date_is_made_anew),
 		cmocka_unit_test(nothing_is_written_beyond_a_segment),
 		cmocka_unit_test(what_the_device_refuses_was_never_there),
