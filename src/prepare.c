@@ -70,32 +70,44 @@ static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
  * whatever the strategy. */
 static bool is_fixed(const struct rxfer_prepared *p)
 {
-	return p->op.fixed == p->op.nlocal || (p->conn->keys_only && !p->op.fixed);
+	return p->op.fixed == p->op.nlocal || p->conn->keys_only;
 }
 
 static bool can_be_one_wr(const struct rxfer_prepared *p)
 {
 	return is_fixed(p) && !(p->op.grants && p->conn->by_wr) && p->op.nlocal &&
-	       p->op.nlocal <= p->conn->attr.shape.frags &&
+	       p->op.fixed <= p->op.nlocal && p->op.nlocal <= p->conn->attr.shape.frags &&
 	       p->op.nremote == (p->op.op != RXFER_SEND);
+}
+
+/* Find all ranges and their keys. Returns how many, or -errno. */
+static int map_all(struct rxfer_prepared *p)
+{
+	struct rxfer_io scratch = {.range = p->range};
+	const struct rxfer_op *op = &p->op;
+	int rc = 0;
+
+	if (op->fixed)
+		rc = rxfer_reg_map_whole(p->conn, &scratch, op->local, op->fixed);
+	if (rc || op->fixed == op->nlocal)
+		return rc ? rc : (int)op->fixed;
+	scratch.range += op->fixed;
+	rc = p->conn->reg->map(p->conn, &scratch, op->local + op->fixed, op->nlocal - op->fixed);
+	return rc ? rc : (int)(op->fixed + scratch.nrange);
 }
 
 /* Make the WR, if it can be made. 0, or -errno where the memory is not there. */
 static int make_wr(struct rxfer_prepared *p)
 {
-	struct rxfer_io scratch = {.range = p->range};
-	int rc;
+	int n;
 
 	p->generation = 0;
 	if (!can_be_one_wr(p))
 		return 0;
-	if (p->op.fixed)
-		rc = rxfer_reg_map_whole(p->conn, &scratch, p->op.local, p->op.nlocal);
-	else
-		rc = p->conn->reg->map(p->conn, &scratch, p->op.local, p->op.nlocal);
-	if (!rc && fill_wr(p, scratch.nrange))
+	n = map_all(p);
+	if (n > 0 && fill_wr(p, (uint32_t)n))
 		p->generation = p->conn->dev->generation;
-	return rc;
+	return n < 0 ? n : 0;
 }
 
 int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out)
