@@ -42,7 +42,9 @@ static inline void random_memory(struct random_run *r, struct prop *p)
 	uint64_t most;
 
 	c->size = random_size(p);
-	c->frags = prop_chance(p, 35) || !c->size ? 1 : prop_range(p, 1, 40);
+	c->frags = prop_chance(p, 35) || !c->size
+			   ? 1
+			   : prop_range(p, 1, prop_chance(p, 10) ? RPC_SEGS_MAX : 40);
 	if (c->frags > c->size && c->size)
 		c->frags = c->size;
 	c->frag_gap = prop_chance(p, 40) ? 0 : prop_chance(p, 50) ? 4096 : prop_range(p, 1, 100);
@@ -152,11 +154,14 @@ static inline uint64_t ample_depth(const struct cfg *c, bool moves, bool imm)
 	return (2 * c->depth + 1) * server_need(c, moves, imm) + 1;
 }
 
-/* @need: N; @least: the least depth that there may be. Often one of the smallest. */
-static inline uint64_t random_depth(struct prop *p, uint64_t slots, uint32_t need, uint32_t least)
+/* @need: N; @least, @most: between which the depth may be. Often one of the smallest. */
+static inline uint64_t random_depth(struct prop *p, uint64_t slots, uint32_t need, uint32_t least,
+				    uint32_t most)
 {
 	uint32_t all = 2 * need * (uint32_t)slots + 1;
 
+	if (all > most)
+		all = most;
 	switch (prop_range(p, 0, 4)) {
 	case 0:
 		return 0;
@@ -187,9 +192,10 @@ static inline void random_queues(struct random_run *r, const struct rpc_plan *pl
 {
 	struct cfg *c = &r->cfg;
 	uint32_t need = server_need(c, plan->moves, plan->imm), own = client_need(c, plan);
+	uint32_t most = r->device.device[0].max_qp_wr;
 
-	c->sq_depth = random_depth(p, c->depth, own, own + 1);
-	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2);
+	c->sq_depth = random_depth(p, c->depth, own, own + 1, most);
+	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2, most);
 	if (prop_chance(p, 30) && ample_depth(c, plan->moves, plan->imm) < 500)
 		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
 	random_signal(p, c->sq_depth, c->signal);

@@ -16,9 +16,15 @@ struct tally {
 		cut_short, forced, renewed, reused, revoked[RXFER_REVOKE_AUTO];
 };
 
-/* struct order - ids of a QP's requests that are not answered, oldest first, a ring. */
+/*
+ * struct order - a QP's requests, oldest first, in rings, by numbers that only grow: @asked of
+ * them, @answered, @begun: the server has moved the first byte.
+ * @at:   where the client's memory for it begins
+ * @left: bytes that are still to move of the latest that has begun, @place: the server's for it
+ */
 struct order {
-	uint32_t id[SLOTS], asked, answered;
+	uint32_t id[SLOTS], asked, answered, begun;
+	uint64_t at[SLOTS], left, place;
 };
 
 /* struct used - of a QP: slots that had an I/O, @since: in this phase for the first time. */
