@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The client in RPC mode, and a server, which is this test, that answers wrongly or not at all. The
- * run fails, its row says why, nothing is left behind, and the next run is a good one.
+ * The client in RPC mode, and a server, which is this test, that answers in another order, wrongly
+ * or not at all. Where that is wrong the run fails, its row says why, nothing is left behind, and
+ * the next run is a good one.
  */
 #include "rpc_server_fixture.h"
 
@@ -98,6 +99,46 @@ static void agree_on(struct rpc_scene *r, enum run run)
 	r->s.cfg.iters = 2; /* both in flight at once, and no third */
 	r->s.cfg.reply = run == IMM ? REPLY_IMM : REPLY_SEND;
 	r->s.cfg.inline_threshold = run == BACK ? SIZE : 0;
+}
+
+/* ---- Replies that are right ---- */
+
+/* The server's word on the run: it counted nothing. */
+static void end_run(struct rpc_scene *r)
+{
+	const struct counts counts = {0};
+	const struct found found = {0};
+	json_t *body = counts_to_json(&counts);
+
+	drop(hear(&r->s, MSG_STOP));
+	found_to_json(body, &found);
+	say_body(&r->s, MSG_RESULT, body);
+	end_session(r);
+}
+
+/* Each is of the request whose id it says, the later one's first: each I/O has its own bytes. */
+static void replies_in_another_order(void **state)
+{
+	struct rpc_scene r;
+
+	(void)state;
+	open_rpc_scene(&r);
+	for (enum run run = READ; run <= BACK; run++) {
+		agree_on(&r, run);
+		r.s.cfg.verify = run == BACK;
+		accept_client(&r);
+		take_requests(&r, 2);
+		for (unsigned int i = 0; i < 2; i++) {
+			if (run == IMM)
+				post_as(&r, i, 0, IBV_WR_RDMA_WRITE_WITH_IMM, 1 - i);
+			else
+				post_bytes(&r, i, good_reply(&r, i, 1 - i));
+		}
+		end_run(&r);
+		if (r.s.rc || r.s.result.status != RESULT_OK)
+			fail_msg("the run failed: %s", r.s.result.reason);
+		assert_true(r.s.result.iterations == 2);
+	}
 }
 
 /* ---- Replies that are wrong ---- */
@@ -334,6 +375,7 @@ static void it_leaves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_in_another_order),
 		cmocka_unit_test(wrong_replies),
 		cmocka_unit_test(immediate_data),
 		cmocka_unit_test(a_second_reply),
