@@ -33,6 +33,15 @@ rpc() {
 	loop "$rows" --mode rpc --rnr-retry 0 "${inline[@]}" "$@"
 }
 
+# asked N ARG...: the same by a client, of a server that is there.
+asked() {
+	local rows=$1
+	shift
+	client --mode rpc --rnr-retry 0 "${inline[@]}" --format csv "$@"
+	ended 0
+	rows "$out_file" "$rows" 'f("status") == "ok" && f("peer_host") == f("host")'
+}
+
 # that N CONDITION: of the latest runs.
 that() {
 	rows "$out_file" "$@"
@@ -46,10 +55,11 @@ as_rules+=" && f(\"peer_sqe_per_io\") == 1 + ($wrs)"
 as_rules+=' && f("peer_posts_per_io") == (f("op") == "read" && f("bytes") ? 2 : 1)'
 as_rules+=' && f("samples") == f("iterations") && f("lat_min_us") > 0 && f("lat_avg_us") >= f("lat_min_us")'
 
+# every_shape RUN: by rpc, or asked.
 every_shape() {
-	rpc 36 --op read,write,send --strategy global,multi-wr,per-io -s 512,4k --frags 1,16 --depth 4 -n 20 --warmup 2 --verify
+	"$1" 36 --op read,write,send --strategy global,multi-wr,per-io -s 512,4k --frags 1,16 --depth 4 -n 20 --warmup 2 --verify
 	that 36 "$as_rules"' && f("iterations") == 20 && f("verify") == "yes"'
-	rpc 18 --op read,write,send --strategy global,multi-wr,per-io -s 256k --frags 1,16 --depth 4 -n 8 --warmup 0 --verify
+	"$1" 18 --op read,write,send --strategy global,multi-wr,per-io -s 256k --frags 1,16 --depth 4 -n 8 --warmup 0 --verify
 	that 18 "$as_rules"' && f("iterations") == 8'
 }
 
@@ -76,7 +86,7 @@ messages() {
 }
 
 @test "every operation, strategy, number of fragments, size: verified, and each count as the rules say" {
-	every_shape
+	every_shape rpc
 }
 
 # bats test_tags=siw
@@ -169,14 +179,10 @@ messages() {
 
 both() {
 	serve
-	client --mode rpc --op read,write,send --strategy global,per-io -s 4k --frags 16 --depth 4 -n 20 --verify --rnr-retry 0 \
-		"${inline[@]}" --format csv
-	ended 0
-	rows "$out_file" 6 'f("status") == "ok" && f("peer_host") == f("host") && '"$as_rules"
-	client --mode rpc --op read,write --qps 2 --depth 4 --peer-sq-depth 8 --frags 40 -s 16k -n 10 --poll event --verify --rnr-retry 0 \
-		"${inline[@]}" --format csv
-	ended 0
-	rows "$out_file" 2 'f("status") == "ok" && f("iterations") == 20 && f("peer_sqe_per_io") == 41'
+	asked 6 --op read,write,send --strategy global,per-io -s 4k --frags 16 --depth 4 -n 20 --verify
+	that 6 "$as_rules"
+	asked 2 --op read,write --qps 2 --depth 4 --peer-sq-depth 8 --frags 40 -s 16k -n 10 --poll event --verify
+	that 2 'f("iterations") == 20 && f("peer_sqe_per_io") == 41'
 	server_ends
 }
 
@@ -188,6 +194,13 @@ both() {
 @test "over iWARP: server and client in two processes" {
 	on_siw
 	both
+}
+
+# bats test_tags=slow
+@test "two processes: every operation, strategy, number of fragments, size" {
+	serve
+	every_shape asked
+	server_ends
 }
 
 # See wrong_bit.c. In a read it is the server that finds it, in a write the client.
