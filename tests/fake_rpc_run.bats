@@ -86,6 +86,14 @@ profiles=$BATS_TEST_DIRNAME/../bench/profiles
 	that '(waits += f("peer_unproven_per_io")) >= 0 && f("peer_stalls_per_io") == 0 && (NR < 5 || waits > 0)'
 }
 
+@test "CPU time: of each end's own thread, and no more than there was" {
+	local us
+	rpc 2 --op read,send --poll busy -s 64 -D 200ms
+	for us in cpu_us_per_io peer_cpu_us_per_io; do
+		that "f(\"$us\") > 0 && f(\"$us\") * f(\"iterations\") < f(\"seconds\") * 1e6 + 5e4"
+	done
+}
+
 # ---- devices ----
 
 # Of a region that is named by the peer's WRITE the double wants that WRITE proven at the peer before it is
