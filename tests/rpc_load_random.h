@@ -199,6 +199,8 @@ static inline void random_queues(struct random_run *r, const struct rpc_plan *pl
 	if (prop_chance(p, 30) && ample_depth(c, plan->moves, plan->imm) < 500)
 		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
 	random_signal(p, c->sq_depth, c->signal);
+	if (prop_chance(p, 10))
+		strcpy(c->signal, "inferred");
 	random_signal(p, c->peer_sq_depth, c->peer_signal);
 }
 
