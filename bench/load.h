@@ -17,8 +17,10 @@ struct counts {
 	/* An I/O had to wait, each counted once: for SQEs (direct mode: or RECV credits); rpc: for
 	 * the proof that a SEND is done, for a key to be revoked. */
 	uint64_t stalls, unproven, unrevoked;
-	uint64_t overposts; /* of @stalls, those that --signal inferred would not have had */
-	uint64_t map_ns, unmap_ns, stall_ns, unproven_ns, unrevoked_ns; /* with --timing phases */
+	uint64_t round_waits; /* for SQEs, between two rounds of an I/O */
+	uint64_t overposts;   /* of @stalls, those that --signal inferred would not have had */
+	/* With --timing phases. */
+	uint64_t map_ns, unmap_ns, stall_ns, unproven_ns, unrevoked_ns, round_wait_ns;
 	uint64_t passes, idle; /* of the polling loop, and those that found nothing to do */
 	uint64_t sq_peak, forced_signals;
 	uint64_t cpu_ns;

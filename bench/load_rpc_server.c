@@ -329,7 +329,7 @@ static int arrived(struct rpc_server *s, struct lane *lane, const struct rxfer_d
 	if (lane->free && !lane->waiting)
 		return take_request(s, lane, (uint32_t)done->id, (uint32_t)done->bytes);
 	lane->backlog[(lane->first + lane->waiting++) % slots] =
-		(struct backlog){(uint32_t)done->id, (uint32_t)done->bytes};
+		(struct backlog){(uint32_t)done->id, (uint32_t)done->bytes, now(s)};
 	s->backlogged++;
 	return 0;
 }
@@ -347,6 +347,7 @@ static int free_place(struct rpc_server *s, struct lane *lane, struct place *p)
 	oldest = lane->backlog[lane->first];
 	lane->first = (lane->first + 1) % s->plan.limits.slots;
 	lane->waiting--;
+	s->backlog_time += now(s) - oldest.since;
 	return take_request(s, lane, oldest.recv, oldest.bytes);
 }
 
@@ -432,7 +433,7 @@ int rpc_server_quiet(struct rpc_server *s, bool *yes)
 
 void rpc_server_restart(struct rpc_server *s)
 {
-	s->backlogged = s->copied = 0;
+	s->backlogged = s->backlog_time = s->copied = 0;
 	for (uint64_t i = 0; i < s->cfg->qps; i++)
 		rxfer_tickets_restart(&s->lanes[i].tickets);
 }
@@ -440,12 +441,15 @@ void rpc_server_restart(struct rpc_server *s)
 void rpc_server_count(const struct rpc_server *s, struct counts *c)
 {
 	c->unproven += s->backlogged;
+	c->unproven_ns += clock_ns(s->clock, s->backlog_time);
 	c->copied_bytes += s->copied;
 	for (uint64_t i = 0; i < s->cfg->qps; i++) {
 		const struct rxfer_tickets *t = &s->lanes[i].tickets;
 
 		c->stalls += t->started.count;
 		c->stall_ns += clock_ns(s->clock, t->started.ns);
+		c->round_waits += t->rounds.count;
+		c->round_wait_ns += clock_ns(s->clock, t->rounds.ns);
 	}
 }
 

@@ -35,9 +35,10 @@ struct place {
 	struct rxfer_prepared *move;   /* the post of all data, where they go into one segment */
 };
 
-/* A request that waits for a place, in its RECV buffer. */
+/* A request that waits for a place, in its RECV buffer, @since then. */
 struct backlog {
 	uint32_t recv, bytes;
+	uint64_t since;
 };
 
 /* struct lane - one QP. @backlog: a ring of plan.limits.slots; @numbers: requests so far; @wrs: of
@@ -54,7 +55,8 @@ struct lane {
 	uint32_t sge_max, wrs;
 };
 
-/* @part, @frags: room for one round of an I/O. */
+/* @part, @frags: room for one round of an I/O. @backlogged: requests that waited for a place, for
+ * @backlog_time of the clock's ticks. */
 struct rpc_server {
 	const struct cfg *cfg;
 	const struct clock *clock;
@@ -68,7 +70,7 @@ struct rpc_server {
 	struct rxfer_part part;
 	struct rxfer_frag *part_frags;
 	struct area recvs, replies, data;
-	uint64_t backlogged, copied;
+	uint64_t backlogged, backlog_time, copied;
 };
 
 static inline unsigned int number_of(const struct rpc_server *s, const struct lane *lane)

@@ -133,6 +133,9 @@ const struct column result_columns[] = {
 	REAL(peer_hit_pct, 3),
 	REAL(odp_faults_per_io, 4),
 	REAL(peer_odp_faults_per_io, 4),
+	REAL(peer_unproven_us_per_io, 3),
+	REAL(peer_round_waits_per_io, 4),
+	REAL(peer_round_wait_us_per_io, 3),
 };
 
 const unsigned int result_columns_count = sizeof(result_columns) / sizeof(result_columns[0]);

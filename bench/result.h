@@ -68,6 +68,9 @@ struct result {
 	double copied_bytes_per_io, peer_copied_bytes_per_io, hit_pct, peer_hit_pct;
 	double odp_faults_per_io, peer_odp_faults_per_io;
 
+	/* What requests wait for at the server, besides the above. */
+	double peer_unproven_us_per_io, peer_round_waits_per_io, peer_round_wait_us_per_io;
+
 	/* Not a column: printed by the formats that can. */
 	struct hist latency;
 };

@@ -149,8 +149,12 @@ static void fill_peer_counts(struct result *r, const struct cfg *cfg, const stru
 		return;
 	r->peer_stalls_per_io = (double)c->stalls / ios;
 	r->peer_unproven_per_io = (double)c->unproven / ios;
-	if (cfg->timing == TIMING_PHASES)
-		r->peer_stall_us_per_io = (double)c->stall_ns / 1e3 / ios;
+	r->peer_round_waits_per_io = (double)c->round_waits / ios;
+	if (cfg->timing != TIMING_PHASES)
+		return;
+	r->peer_stall_us_per_io = (double)c->stall_ns / 1e3 / ios;
+	r->peer_unproven_us_per_io = (double)c->unproven_ns / 1e3 / ios;
+	r->peer_round_wait_us_per_io = (double)c->round_wait_ns / 1e3 / ios;
 }
 
 static void fill_counts(const struct run *run, struct result *r)

@@ -55,7 +55,7 @@ profiles=$BATS_TEST_DIRNAME/../bench/profiles
 }
 
 @test "timing: what is not timed is empty" {
-	local times='f("map_us_per_io") f("unmap_us_per_io") f("stall_us_per_io") f("unproven_us_per_io") f("unrevoked_us_per_io") f("peer_stall_us_per_io")'
+	local times='f("map_us_per_io") f("unmap_us_per_io") f("stall_us_per_io") f("unproven_us_per_io") f("unrevoked_us_per_io") f("peer_stall_us_per_io") f("peer_unproven_us_per_io") f("peer_round_wait_us_per_io")'
 	rpc 2 --op write --strategy global,per-io -s 64 -n 50 --timing io
 	that "($times)"' == "" && f("samples") == 50'
 	rpc 2 --op write --strategy global,per-io -s 64 -n 50 --timing phases
@@ -76,14 +76,19 @@ profiles=$BATS_TEST_DIRNAME/../bench/profiles
 	that 'f("stalls_per_io") == 0 && f("unproven_per_io") > 0 && f("unproven_us_per_io") > 0'
 }
 
-# Of the server's, that for a place is only counted: where completions come late, in some of these rows.
+# Fragments that do not adjoin are a WR each: with room for four, 16 go in four rounds. The wait for a place
+# is met where completions come late, in some of these rows.
 @test "timing: the server's waits are its own" {
 	rpc 4 --op read,write --frags 16 --peer-sq-depth 18,161 -s 4k -n 200 --depth 4 --timing phases
 	that 'f("stalls_per_io") == 0 && f("stall_us_per_io") == 0'
 	that 'f("opts") ~ /peer-sq-depth=18/ ? f("peer_stalls_per_io") > 0 && f("peer_stall_us_per_io") > 0 : \
 		f("peer_stalls_per_io") == 0 && f("peer_stall_us_per_io") == 0'
-	FAKEHCA=sq_delay=2000,cq_order=2 rpc 4 --op send,write -s 64 -n 300 --depth 1,2 --signal all
+	that 'f("peer_round_waits_per_io") == 0 && f("peer_round_wait_us_per_io") == 0'
+	rpc 2 --op read,write --frags 16 --frag-gap 4k --peer-sq-depth 6 -s 4k -n 200 --depth 4 --timing phases
+	that 'f("peer_round_waits_per_io") == 3 && f("peer_round_wait_us_per_io") > 0'
+	FAKEHCA=sq_delay=2000,cq_order=2 rpc 4 --op send,write -s 64 -n 300 --depth 1,2 --signal all --timing phases
 	that '(waits += f("peer_unproven_per_io")) >= 0 && f("peer_stalls_per_io") == 0 && (NR < 5 || waits > 0)'
+	that '(f("peer_unproven_per_io") > 0) == (f("peer_unproven_us_per_io") > 0)'
 }
 
 @test "CPU time: of each end's own thread, and no more than there was" {

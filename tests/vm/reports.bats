@@ -22,6 +22,7 @@ header+=,cpu,mem_node,mem_huge_pct,peer_cpu,peer_mem_node,peer_iterations
 header+=,sqe_read_per_io,sqe_write_per_io,sqe_send_per_io,peer_sqe_read_per_io,peer_sqe_write_per_io,peer_sqe_send_per_io
 header+=,unproven_per_io,unrevoked_per_io,unproven_us_per_io,unrevoked_us_per_io,peer_stalls_per_io,peer_unproven_per_io,peer_stall_us_per_io,sqe_bind_per_io,sqe_inv_per_io,overposts
 header+=,copied_bytes_per_io,peer_copied_bytes_per_io,hit_pct,peer_hit_pct,odp_faults_per_io,peer_odp_faults_per_io
+header+=,peer_unproven_us_per_io,peer_round_waits_per_io,peer_round_wait_us_per_io
 
 @test "CSV: the header once, every field in every row, whatever became of the run" {
 	bench loopback -d "$DEVICE" --format csv -s 64 -n 100 --sq-depth 1,0 --op read,send
