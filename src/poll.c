@@ -256,9 +256,28 @@ static inline int take_one(struct rxfer_conn *conn, const struct ibv_wc *wc,
 	return 0;
 }
 
+/* Is a message the next that is known? */
+static inline bool message_is_next(const struct rxfer_conn *conn)
+{
+	const struct ibv_wc *wc = &conn->wc[conn->wc_next];
+
+	return conn->wc_next < conn->wc_count && wc->status == IBV_WC_SUCCESS &&
+	       wc->wr_id & WR_RECV;
+}
+
+/* Those behind the first one that came in one go with it: nothing was done in between. */
+static inline int more_messages(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+{
+	int n = 1;
+
+	while (n < max && message_is_next(conn))
+		n += message(conn, &conn->wc[conn->wc_next++], &done[n]);
+	return n;
+}
+
 /* Nothing is known to be done: look at completions until something is; fetches some, once, when no
  * known ones are left. As rxfer_poll(). */
-static inline int look(struct rxfer_conn *conn, struct rxfer_done *done)
+static inline int look(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 {
 	bool fetched = false;
 	int rc;
@@ -274,7 +293,7 @@ static inline int look(struct rxfer_conn *conn, struct rxfer_done *done)
 		}
 		rc = take_one(conn, &conn->wc[conn->wc_next++], done);
 		if (rc)
-			return rc;
+			return rc < 0 ? rc : more_messages(conn, done, max);
 	} while (!oldest_is_done(conn));
 	return 0;
 }
@@ -289,7 +308,7 @@ int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
 	if (__builtin_expect(conn->broken, 0))
 		return broken_before(conn);
 	if (!oldest_is_done(conn)) {
-		int rc = look(conn, done);
+		int rc = look(conn, done, max);
 
 		if (rc || !oldest_is_done(conn))
 			return rc;

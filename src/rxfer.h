@@ -531,9 +531,10 @@ struct rxfer_done {
  * rxfer_poll() - up to @max (1 or more) I/Os that are done, in posting order; one ibv_poll_cq() at
  * most, and not while known ones are left. One call hands up no more than one completion proved, so
  * an I/O that had one of its own is the last: memory is unmapped on the way, and who times I/Os
- * takes the time at the return, whatever @max. Returns how many (0: none now), or -errno where the
- * connection broke: rxfer_error() names opcode and status. -ENOTCONN: the peer answers no more, or
- * has closed it, so the cause may be with him.
+ * takes the time at the return, whatever @max. Or it hands up messages, as many as came one behind
+ * the other. Returns how many (0: none now), or -errno where the connection broke: rxfer_error()
+ * names opcode and status. -ENOTCONN: the peer answers no more, or has closed it, so the cause may
+ * be with him.
  */
 int rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
 

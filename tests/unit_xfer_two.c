@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A server's data and its reply, prepared and in one post: as if they had been posted by their
- * lists. */
+ * lists. And how the messages are handed up there. */
 #include "held_fixture.h"
 
 #define IOS   12
@@ -371,6 +371,67 @@ static void what_the_device_refuses_was_never_there(void **state)
 	}
 }
 
+/* ---- Messages ---- */
+
+/* Up to @max of the messages from the @first on; returns how many. */
+static int take_messages(struct replies *r, int first, int max)
+{
+	struct rxfer_done done[IOS];
+	int n = rxfer_poll(r->p.e.server, done, max);
+
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(done[i].op, RXFER_RECV);
+		assert_int_equal(done[i].id, first + i);
+		assert_int_equal(done[i].bytes, REPLY);
+	}
+	return n;
+}
+
+/* What came one behind the other goes together, as far as there is room; what completions prove
+ * does not. */
+static void messages_are_handed_up_together(void **state)
+{
+	struct rxfer_done done[IOS];
+	struct replies r;
+	uint32_t held;
+
+	(void)state;
+	open_replies(&r, NULL, "all", RXFER_WRITE);
+	for (uint32_t i = 0; i < 5; i++) {
+		held = reserve(&r, 1);
+		assert_int_equal(reply(&r, i, PREPARED, &held), 0);
+	}
+	fake_run();
+	assert_int_equal(take_messages(&r, 0, 3), 3);
+	assert_int_equal(take_messages(&r, 3, IOS), 2);
+	assert_int_equal(take_messages(&r, 5, IOS), 0);
+	assert_int_equal(rxfer_conn_counts(r.p.e.server)->recv_cqe, 5);
+	for (uint32_t i = 0; i < 5; i++) /* completions prove one I/O each */
+		assert_int_equal(rxfer_poll(r.p.e.client, done, IOS), 1);
+	close_replies(&r);
+}
+
+/* One that fails ends it, once those before it are handed up. */
+static void a_message_that_fails_is_no_message(void **state)
+{
+	struct rxfer_done done[IOS];
+	struct replies r;
+	uint32_t held;
+
+	(void)state;
+	open_replies(&r, NULL, "all", RXFER_WRITE);
+	for (uint32_t i = 0; i < 2; i++) {
+		held = reserve(&r, 1);
+		r.message[i].len = i ? MESSAGE + 1 : REPLY; /* it has no such room there */
+		assert_int_equal(reply(&r, i, BY_LISTS, &held), 0);
+	}
+	fake_run();
+	assert_int_equal(take_messages(&r, 0, IOS), 1);
+	assert_true(rxfer_poll(r.p.e.server, done, IOS) < 0);
+	engine_said("RECV failed");
+	close_replies(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +442,8 @@ int main(void)
 		cmocka_unit_test(what_is_out_of_date_is_made_anew),
 		cmocka_unit_test(nothing_is_written_beyond_a_segment),
 		cmocka_unit_test(what_the_device_refuses_was_never_there),
+		cmocka_unit_test(messages_are_handed_up_together),
+		cmocka_unit_test(a_message_that_fails_is_no_message),
 	};
 
 	return cmocka_run_group_tests_name("unit_xfer_two", tests, NULL, NULL);
