@@ -260,7 +260,9 @@ static int open_it(struct fence_server *s)
 	if (rc)
 		return rc;
 	trace_device(&s->control->trace, true, s->dev);
-	rc = conn_possible(&s->cfg, s->dev);
+	rc = message_possible(&s->cfg, s->dev); /* an attempt is one WR, and fails as a whole */
+	if (!rc)
+		rc = conn_possible(&s->cfg, s->dev);
 	if (!rc)
 		rc = area_make(s->dev, buffer_bytes(s), RXFER_FIXED | RXFER_READ_SINK, &s->buffer);
 	if (!rc)

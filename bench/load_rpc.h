@@ -17,7 +17,7 @@
  * @imm:     the reply is the immediate data of the last WRITE
  * @invalidates: the reply revokes the key of the request's first segment
  * @frags:   of an I/O, 1 or more; @runs: pieces of memory that the client opens for them
- * @wrs:     that move its data, at most
+ * @wrs:     that move its data, at most, where it is no more bytes than a WR of the server's takes
  * @request, @reply: bytes of the largest one
  * @request_room, @reply_room: of a buffer for it
  * @places:  I/Os that the server can have at once, those whose reply is not proven included

@@ -243,12 +243,13 @@ static int grant(struct rpc_server *s, struct lane *lane)
 
 /* ---- Requests ---- */
 
-static int too_many(const struct rpc_server *s, const struct place *p, uint32_t wrs)
+static int too_many(const struct rpc_server *s, const struct lane *lane, const struct place *p,
+		    uint32_t wrs)
 {
 	return rxfer_fail(
 		EBADMSG,
 		"the segments of request %u lie so that its data take %u WRs (agreed were %u)",
-		p->id, wrs, s->plan.wrs);
+		p->id, wrs, lane->tickets.most + s->plan.imm);
 }
 
 /* How many WRs its data take. All of it in one segment, as mostly, is no walk. */
@@ -259,7 +260,8 @@ static uint32_t count_wrs(const struct rpc_server *s, const struct lane *lane, s
 	p->whole = p->length == s->cfg->size;
 	if (p->whole && p->nsegs == 1 && lane->wrs)
 		return lane->wrs;
-	rxfer_cut_init(&p->cut, p->local, s->plan.frags, p->segs, p->nsegs, lane->sge_max);
+	rxfer_cut_init(&p->cut, p->local, s->plan.frags, p->segs, p->nsegs, lane->sge_max,
+		       s->bytes_max);
 	wrs = rxfer_cut_count(&p->cut);
 	p->whole = p->whole && wrs - s->plan.imm <= lane->tickets.chunk;
 	return wrs;
@@ -276,7 +278,7 @@ static int start(struct rpc_server *s, struct lane *lane, struct place *p)
 		rpc_bytes_fill(p->frags, s->plan.frags, bytes_of(s, lane, p));
 	rc = rxfer_ticket_take(&lane->tickets, &p->ticket, wrs - s->plan.imm, now(s));
 	if (rc == -EMSGSIZE)
-		return too_many(s, p, wrs);
+		return too_many(s, lane, p, wrs);
 	if (rc < 0)
 		return rxfer_fail(rc, "a bug of ours: a place is used twice");
 	return rc ? go_on(s, lane, p) : 0;

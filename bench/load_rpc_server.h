@@ -55,8 +55,8 @@ struct lane {
 	uint32_t sge_max, wrs;
 };
 
-/* @part, @frags: room for one round of an I/O. @backlogged: requests that waited for a place, for
- * @backlog_time of the clock's ticks. */
+/* @part, @frags: room for one round of an I/O; @bytes_max: of a WR, on any lane. @backlogged:
+ * requests that waited for a place, for @backlog_time of the clock's ticks. */
 struct rpc_server {
 	const struct cfg *cfg;
 	const struct clock *clock;
@@ -71,6 +71,7 @@ struct rpc_server {
 	struct rxfer_frag *part_frags;
 	struct area recvs, replies, data;
 	uint64_t backlogged, backlog_time, copied;
+	uint32_t bytes_max;
 };
 
 static inline unsigned int number_of(const struct rpc_server *s, const struct lane *lane)

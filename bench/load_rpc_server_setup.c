@@ -54,10 +54,11 @@ static int prepare_reply(const struct rpc_server *s, const struct lane *lane, st
 	return s->plan.brings ? 0 : rxfer_prepare(lane->conn, &op, &p->answer);
 }
 
+static const struct rxfer_seg anywhere = {.len = UINT32_MAX};
+
 /* Nor is what moves all data another post, but for where they lie at the client's. */
 static int prepare_move(const struct rpc_server *s, const struct lane *lane, struct place *p)
 {
-	static const struct rxfer_seg anywhere = {.len = UINT32_MAX};
 	const enum rxfer_opcode write = s->plan.imm ? RXFER_WRITE_IMM : RXFER_WRITE;
 	const struct rxfer_op op = {.op = s->plan.limits.op == RPC_READ ? RXFER_READ : write,
 				    .local = p->frags,
@@ -85,19 +86,35 @@ static void init_place(struct rpc_server *s, const struct layout *layout, size_t
 		p->local[k] = (struct rxfer_seg){(uintptr_t)p->frags[k].addr, p->frags[k].len, 0};
 }
 
-static int init_tickets(const struct rpc_server *s, struct lane *lane)
+/* Where it is: WRs that move the data of an I/O, at most; and into one segment. */
+static uint32_t most_wrs(const struct rpc_server *s)
+{
+	return rxfer_cut_worst(1, s->plan.wrs, 1, s->cfg->size, s->bytes_max);
+}
+
+static uint32_t wrs_into_one(const struct rpc_server *s, const struct lane *lane)
+{
+	struct rxfer_cut cut;
+
+	rxfer_cut_init(&cut, lane->places->local, s->plan.frags, &anywhere, 1, lane->sge_max,
+		       s->bytes_max);
+	return rxfer_cut_count(&cut);
+}
+
+static int init_tickets(struct rpc_server *s, struct lane *lane)
 {
 	struct rxfer_conn_info info;
 	int rc;
 
 	rxfer_conn_info(lane->conn, &info);
 	lane->sge_max = info.frags_per_wr;
+	s->bytes_max = info.bytes_per_wr;
 	rc = rxfer_tickets_init(&lane->tickets, rxfer_conn_sq(lane->conn),
-				s->plan.moves ? s->plan.wrs - s->plan.imm : 0);
+				s->plan.moves ? most_wrs(s) - s->plan.imm : 0);
 	if (!rc && lane->tickets.need != info.need)
 		return rxfer_fail(EPROTO, "a bug of ours: N is %u, and %u by the tickets",
 				  info.need, lane->tickets.need);
-	lane->wrs = 1 + (s->plan.frags - 1) / lane->sge_max;
+	lane->wrs = wrs_into_one(s, lane);
 	if (lane->wrs - s->plan.imm > lane->tickets.chunk)
 		lane->wrs = 0;
 	return rc ? rxfer_fail(rc, "the queue for credits: %s", strerror(-rc)) : 0;

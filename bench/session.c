@@ -503,20 +503,26 @@ int run_device(const struct cfg *cfg, const char *name, struct roles roles, stru
 	return rc ? rc : rxfer_dev_can(*out, op);
 }
 
+int message_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
+{
+	const struct rxfer_dev_info *info = rxfer_dev_info(dev);
+
+	if (cfg->size <= info->max_msg_size)
+		return 0;
+	return rxfer_fail(
+		EMSGSIZE, "--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
+		(unsigned long long)cfg->size, info->name, (unsigned long long)info->max_msg_size);
+}
+
+/* READs and WRITEs are split; a SEND is one message, whoever has the data in it. */
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
 	const struct rxfer_conn_attr attr = {.rd_atomic = (uint32_t)cfg->rd_atomic,
 					     .sl = (uint8_t)cfg->sl};
-	const struct rxfer_dev_info *info = rxfer_dev_info(dev);
-	int rc;
+	int rc = cfg->mode == MODE_RPC ? rpc_possible(cfg, rxfer_dev_info(dev))
+		 : cfg->op == OP_SEND  ? message_possible(cfg, dev)
+				       : 0;
 
-	if (cfg->size > info->max_msg_size)
-		return rxfer_fail(
-			EMSGSIZE,
-			"--size %llu is more than one message on %s can carry (max_msg_sz %llu)",
-			(unsigned long long)cfg->size, info->name,
-			(unsigned long long)info->max_msg_size);
-	rc = cfg->mode == MODE_RPC ? rpc_possible(cfg, info) : 0;
 	if (!rc)
 		rc = rxfer_dev_room(dev, cfg->qps, 1);
 	return rc ? rc : rxfer_conn_check(dev, &attr);

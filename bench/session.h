@@ -134,6 +134,10 @@ static inline bool server_polls(const struct cfg *cfg)
 	return cfg->mode == MODE_RPC || cfg->bidir || op_takes_recvs(cfg);
 }
 
+/** message_possible() - does @dev have messages of --size bytes? 0; or -EMSGSIZE with the numbers.
+ */
+int message_possible(const struct cfg *cfg, const struct rxfer_dev *dev);
+
 /** conn_possible() - can @dev, at either end, have connections as the options ask for? 0 or -errno.
  */
 int conn_possible(const struct cfg *cfg, const struct rxfer_dev *dev);

@@ -162,9 +162,11 @@ struct rxfer_conn {
 	void *reg_data; /* the strategy's own */
 	bool reg_open;
 	bool established;
-	const char *ended; /* rdma_cm's word for how its connection ended; NULL: it has not said */
-	uint32_t sge_max;  /* per WR: device, opcode, strategy */
-	uint32_t ranges;   /* of an I/O at most, where the strategy copies; else no limit */
+	const char *ended;  /* rdma_cm's word for how its connection ended; NULL: it has not said */
+	uint32_t sge_max;   /* per WR: device, opcode, strategy */
+	uint32_t bytes_max; /* of a WR: the device's; UINT32_MAX where no I/O comes to it */
+	bool bounded;	    /* lists of the shape may be more WRs than N: that is looked at first */
+	uint32_t ranges;    /* of an I/O at most, where the strategy copies; else no limit */
 	uint32_t nio;
 	struct rxfer_io *io;
 	/* I/Os whose WRs RXFER_MORE holds back: one chain of the WRs of @nheld I/Os of the ring. */

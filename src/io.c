@@ -23,6 +23,8 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 	char *at = slab;
 	struct rxfer_io *io = carve(&at, conn->nio * sizeof(*io));
 
+	if (conn->bytes_max != UINT32_MAX) /* where the bytes of a WR end, a piece may be cut */
+		pieces += conn->need;
 	for (uint32_t i = 0; i < conn->nio; i++) {
 		struct ibv_send_wr *wr = carve(&at, conn->need * sizeof(*wr));
 		struct rxfer_seg *range = carve(&at, s->frags * sizeof(*range));
@@ -47,13 +49,17 @@ static size_t lay_out(struct rxfer_conn *conn, char *slab)
 	return (size_t)(at - slab);
 }
 
+#define LEAST_MSG (1u << 20) /* max_msg_sz that devices have at least; all known ones have more */
+
 /* The same sum, with the most WRs that lists become. */
 uint64_t rxfer_conn_bytes(const struct rxfer_conn_attr *attr)
 {
 	const struct rxfer_shape *s = &attr->shape;
-	uint64_t nio = attr->ios ? attr->ios : attr->slots, pieces = 2ull * s->frags + s->segments;
-	uint64_t wrs = 4ull + (s->aligned ? s->frags : rxfer_cut_worst(s->frags, s->segments, 1)) +
-		       2ull * s->exposed;
+	uint64_t nio = attr->ios ? attr->ios : attr->slots;
+	uint64_t wrs = 4ull + 2ull * s->exposed +
+		       rxfer_cut_worst(s->aligned ? 1 : s->frags,
+				       s->aligned ? s->frags : s->segments, 1, s->bytes, LEAST_MSG);
+	uint64_t pieces = 2ull * s->frags + s->segments + wrs;
 	uint64_t each = sizeof(struct ibv_send_wr) + sizeof(struct rxfer_sig_wr) + sizeof(bool);
 
 	return nio *

@@ -47,6 +47,8 @@ static bool fill_wr(struct rxfer_prepared *p, uint32_t n)
 {
 	uint64_t room = p->op.nremote ? p->op.remote->len : UINT32_MAX;
 
+	if (p->op.nremote && room > p->conn->bytes_max)
+		room = p->conn->bytes_max;
 	p->bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rxfer_seg *r = &p->range[i];

@@ -33,7 +33,31 @@ static uint32_t local_pieces(const struct rxfer_conn *conn)
 	return one && s->fixed < s->frags ? s->fixed + 1 : s->frags;
 }
 
-/* Credits of one I/O, and SGEs of one WR: device, opcode and strategy each have a say. */
+/* Bytes of one WR, where an I/O may have more. A device that says 0 does not say. */
+static uint32_t most_bytes(const struct rxfer_conn *conn)
+{
+	uint64_t device = conn->dev->info.max_msg_size;
+
+	return device && device < conn->attr.shape.bytes && device < UINT32_MAX ? (uint32_t)device
+										: UINT32_MAX;
+}
+
+/* WRs that move the data of one I/O, however its lists lie; where these are aligned, it is as if
+ * each remote piece were one local one. */
+static uint32_t data_wrs(const struct rxfer_conn *conn, uint32_t local, bool cuts)
+{
+	const struct rxfer_shape *s = &conn->attr.shape;
+
+	if (s->op == RXFER_SEND && !cuts)
+		return 1; /* one message; more pieces than SGEs are linearised */
+	if (s->aligned)
+		return rxfer_cut_worst(1, conn->reg->copies ? s->segments : s->frags, 1, s->bytes,
+				       conn->bytes_max);
+	return rxfer_cut_worst(local, s->op == RXFER_SEND ? 0 : s->segments, conn->sge_max,
+			       s->bytes, conn->bytes_max);
+}
+
+/* Credits of one I/O, and SGEs and bytes of one WR: device, opcode and strategy each have a say. */
 static void size_io(struct rxfer_conn *conn)
 {
 	const struct rxfer_shape *s = &conn->attr.shape;
@@ -41,7 +65,6 @@ static void size_io(struct rxfer_conn *conn)
 	uint32_t local = local_pieces(conn), pieces = local + (s->segments ? s->segments - 1 : 0);
 	struct rxfer_need extra = conn->reg->need(s, conn->attr.revoke);
 	bool cuts = conn->reg->sge_per_wr && !conn->attr.one_message;
-	uint32_t data;
 
 	conn->sge_max = cuts ? conn->reg->sge_per_wr : device;
 	if (conn->sge_max > device)
@@ -50,13 +73,9 @@ static void size_io(struct rxfer_conn *conn)
 		conn->sge_max = conn->attr.sge_max;
 	if (conn->sge_max > pieces)
 		conn->sge_max = pieces;
-	if (s->op == RXFER_SEND && !cuts)
-		data = 1; /* one message; more pieces than SGEs are linearised */
-	else if (s->aligned)
-		data = conn->reg->copies ? s->segments : s->frags; /* at most a WR each */
-	else
-		data = rxfer_cut_worst(local, s->op == RXFER_SEND ? 0 : s->segments, conn->sge_max);
-	conn->need = data + extra.at_submit + extra.later + conn->attr.reply;
+	conn->bytes_max = most_bytes(conn);
+	conn->bounded = conn->attr.rounds || conn->bytes_max != UINT32_MAX;
+	conn->need = data_wrs(conn, local, cuts) + extra.at_submit + extra.later + conn->attr.reply;
 	conn->later = extra.later;
 	conn->ranges = !conn->reg->copies			      ? UINT32_MAX
 		       : s->op == RXFER_SEND && local > conn->sge_max ? conn->sge_max
@@ -236,6 +255,7 @@ static int size_queues(struct rxfer_conn *conn)
 
 	conn->info.sq_wanted = wanted;
 	conn->info.sge_per_wr = conn->sge_max;
+	conn->info.bytes_per_wr = conn->bytes_max;
 	conn->info.frags_per_wr = conn->reg->copies ? conn->attr.shape.frags : conn->sge_max;
 	if (rq > dev->max_qp_wr || rq >= dev->max_cqe)
 		return rxfer_fail(

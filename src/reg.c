@@ -133,7 +133,7 @@ uint32_t rxfer_send_messages(const char *strategy, uint32_t frags)
 
 	if (!reg || reg->sge_per_wr == 0)
 		return 1;
-	return rxfer_cut_worst(frags, 0, reg->sge_per_wr);
+	return rxfer_cut_worst(frags, 0, reg->sge_per_wr, 0, UINT32_MAX);
 }
 
 static const char *const revoke_names[] = {

@@ -310,6 +310,7 @@ struct rxfer_conn_info {
 	uint32_t sq_peak;   /* most SQEs posted at once */
 	uint32_t sge_per_wr;
 	uint32_t frags_per_wr;	/* likewise; all of an I/O, where the strategy copies */
+	uint32_t bytes_per_wr;	/* UINT32_MAX: no I/O of its shape has more than the device takes */
 	uint32_t rd_atomic;	/* READs in flight, as the QP has them */
 	int sl;			/* service level, as the QP has it; -1: its driver does not say */
 	uint32_t key_reuse_min; /* fewest exposures from a key's use to its next; 0: none had one */

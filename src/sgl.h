@@ -17,12 +17,15 @@ struct rxfer_seg {
 	uint32_t key;
 };
 
-/* struct rxfer_cut - where a walk over a local and a remote list stands. */
+/* struct rxfer_cut - where a walk over a local and a remote list stands. @wr_end: of the remote
+ * piece, where the open WR ends at the latest. */
 struct rxfer_cut {
 	const struct rxfer_seg *local, *local_end;
 	const struct rxfer_seg *remote, *remote_end;
 	uint32_t local_off, remote_off;
 	uint32_t sge_max, sge_left; /* SGEs a WR may have, and what is left in the open one */
+	uint32_t wr_end;
+	uint32_t bytes_max; /* of a WR */
 };
 
 /*
@@ -36,17 +39,21 @@ struct rxfer_piece {
 	bool starts_wr;
 };
 
-/** rxfer_cut_init() - @nremote 0 (a SEND) cuts by @sge_max alone. @sge_max >= 1. */
+/** rxfer_cut_init() - @nremote 0 (a SEND) cuts by @sge_max alone. @sge_max and @bytes_max, of a WR,
+ * are >= 1; without a limit of bytes it is UINT32_MAX, which no segment is above. */
 void rxfer_cut_init(struct rxfer_cut *cut, const struct rxfer_seg *local, uint32_t nlocal,
-		    const struct rxfer_seg *remote, uint32_t nremote, uint32_t sge_max);
+		    const struct rxfer_seg *remote, uint32_t nremote, uint32_t sge_max,
+		    uint32_t bytes_max);
 
 /** rxfer_cut_next() - the next SGE, never an empty one; false at the end of either list. */
 bool rxfer_cut_next(struct rxfer_cut *cut, struct rxfer_piece *piece);
 
 /**
- * rxfer_cut_worst() - the most WRs that @nlocal and @nremote pieces can become, however they lie.
+ * rxfer_cut_worst() - the most WRs that up to @bytes bytes in @nlocal and @nremote pieces can
+ * become, however they lie.
  */
-uint32_t rxfer_cut_worst(uint32_t nlocal, uint32_t nremote, uint32_t sge_max);
+uint32_t rxfer_cut_worst(uint32_t nlocal, uint32_t nremote, uint32_t sge_max, uint64_t bytes,
+			 uint32_t bytes_max);
 
 /**
  * rxfer_cut_count() - how many WRs all that is left of the walk becomes. The walk stays where it
@@ -63,8 +70,8 @@ struct rxfer_part {
 
 /**
  * rxfer_cut_take() - the next part of the walk: as much as becomes up to @wrs WRs.
- * @part: in: room for as many pieces as the lists had; out: the part. Cut again, with as many SGEs,
- * it becomes those WRs, or fewer.
+ * @part: in: room for as many pieces as the lists had; out: the part. Cut again, with as many SGEs
+ * and bytes, it becomes those WRs, or fewer.
  * Returns how many WRs it takes; 0 at the end.
  */
 uint32_t rxfer_cut_take(struct rxfer_cut *cut, uint32_t wrs, struct rxfer_part *part);

@@ -41,7 +41,7 @@ static inline uint32_t ranges(const struct rxfer_io *io)
 	return (uint32_t)(io->range - io->first) + io->nrange;
 }
 
-/* One range into one segment that it fits in: no walk is needed. */
+/* One range into one segment that it fits in, and one WR: no walk is needed. */
 static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
 {
 	const struct rxfer_seg *range = io->first;
@@ -54,11 +54,12 @@ static void build_single(struct rxfer_io *io, const struct rxfer_seg *remote)
 }
 
 /* An I/O's ranges into one segment (or none, a SEND): a new WR begins where SGEs are used up, and
- * nowhere else. false: they do not fit in, so it has to be cut. */
+ * nowhere else. false: they do not fit in, or into the bytes of a WR, so it has to be cut. */
 static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
 			   const struct rxfer_seg *remote)
 {
 	const struct rxfer_seg none = {.len = UINT32_MAX}, *into = remote ? remote : &none;
+	uint64_t room = remote && conn->bytes_max < remote->len ? conn->bytes_max : into->len;
 	const struct rxfer_seg *range = io->first, *end = range + ranges(io);
 	struct ibv_send_wr *wr = io->wr + io->front - 1;
 	struct ibv_sge *sge = io->sge;
@@ -78,7 +79,7 @@ static bool build_into_one(const struct rxfer_conn *conn, struct rxfer_io *io,
 		bytes += range->len;
 	}
 	end_chain(io, wr, bytes);
-	return bytes <= into->len;
+	return bytes <= room;
 }
 
 /* Cut an I/O's ranges and the remote segments into WRs. */
@@ -91,7 +92,8 @@ static void build_cut(const struct rxfer_conn *conn, struct rxfer_io *io,
 	struct rxfer_cut cut;
 	uint64_t bytes = 0;
 
-	rxfer_cut_init(&cut, io->first, ranges(io), remote, nremote, conn->sge_max);
+	rxfer_cut_init(&cut, io->first, ranges(io), remote, nremote, conn->sge_max,
+		       conn->bytes_max);
 	for (; rxfer_cut_next(&cut, &piece); sge++) {
 		if (piece.starts_wr)
 			start_wr(++wr, sge, io->done.op, piece.remote_addr, piece.rkey);
@@ -107,7 +109,8 @@ static void build(const struct rxfer_conn *conn, struct rxfer_io *io,
 {
 	const struct rxfer_seg *local = io->first;
 
-	if (ranges(io) == 1 && nremote == 1 && local->len && local->len <= remote->len)
+	if (ranges(io) == 1 && nremote == 1 && local->len && local->len <= remote->len &&
+	    local->len <= conn->bytes_max)
 		build_single(io, remote);
 	else if (nremote > 1 || !build_into_one(conn, io, nremote ? remote : NULL))
 		build_cut(conn, io, remote, nremote);
@@ -449,16 +452,25 @@ static int misfit(const struct rxfer_conn *conn, const struct rxfer_op *op)
 			  rxfer_count(op->nremote, "segment").s, s->frags, s->segments);
 }
 
-/* Where I/Os go in rounds there is room for the WRs of one, and the shape allows more. */
+/* Where I/Os go in rounds there is room for the WRs of one, and the shape allows more; where bytes
+ * cut them, for those that its bytes become. */
 static bool fits(const struct rxfer_conn *conn, const struct rxfer_io *io,
 		 const struct rxfer_op *op)
 {
 	struct rxfer_cut cut;
 
-	if (ranges(io) + op->nremote <= conn->need) /* no list becomes more */
-		return true;
-	rxfer_cut_init(&cut, io->first, ranges(io), op->remote, op->nremote, conn->sge_max);
-	return rxfer_cut_count(&cut) <= conn->need;
+	if (ranges(io) + op->nremote <= conn->need && conn->bytes_max == UINT32_MAX)
+		return true; /* no list becomes more */
+	rxfer_cut_init(&cut, io->first, ranges(io), op->remote, op->nremote, conn->sge_max,
+		       conn->bytes_max);
+	return io->front + rxfer_cut_count(&cut) <= conn->need;
+}
+
+static int too_many_wrs(const struct rxfer_conn *conn)
+{
+	return rxfer_fail(EMSGSIZE, "a post of more than %s: %s", rxfer_count(conn->need, "WR").s,
+			  conn->attr.rounds ? "it goes in rounds"
+					    : "the connection was made for fewer bytes");
 }
 
 /* Map an I/O's memory and make its WRs. What is written to the next free I/O before it is taken
@@ -490,10 +502,9 @@ static int make(struct rxfer_conn *conn, struct rxfer_io *io, const struct rxfer
 	if (rc)
 		return rc;
 	io->gathered = conn->reg->gathers && fixed < n;
-	if (__builtin_expect(conn->attr.rounds && !fits(conn, io, op), 0)) {
+	if (__builtin_expect(conn->bounded && !fits(conn, io, op), 0)) {
 		rxfer_io_unmap(conn, io);
-		return rxfer_fail(EMSGSIZE, "a post of more than %s: it goes in rounds",
-				  rxfer_count(conn->need, "WR").s);
+		return too_many_wrs(conn);
 	}
 	build(conn, io, op->remote, op->nremote);
 	if (io->nwr == io->front) {

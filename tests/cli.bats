@@ -466,7 +466,7 @@ refuses() {
 
 @test "a size above what one message can carry, a queue too short for one I/O" {
 	on_double
-	quick -s 2g
+	quick --op send -s 2g
 	complained 1 '--size 2147483648' 'max_msg_sz 1073741824'
 	rows "$out_file" 1 'f("status") == "failed"'
 	quick --op write --strategy multi-wr --frags 4 --sq-depth 4

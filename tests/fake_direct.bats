@@ -88,6 +88,23 @@ is() {
 	complained 1 '3 SGEs in a WR are more than fake0 can have .max_sge_rd 1.: use --max-sge 1 or less'
 }
 
+@test "more bytes than a message may have: more WRs, the last of which has the immediate data; a SEND is refused" {
+	export FAKEHCA=max_msg_size=4096
+	loop 9 --op read,write,write-imm --strategy global,multi-wr,per-io -s 14336 -n 100 --signal all --warmup 0
+	rows "$out_file" 9 'f("sqe_per_io") == 4 && f("posts_per_io") == 1 && f("sq_wanted") == 2 * 4 * 16 + 1'
+	loop 6 --op read,write,write-imm -s 14337 --frags 5 -n 100 --signal all --warmup 0 --max-sge 1,2
+	rows "$out_file" 6 'f("sqe_per_io") == (f("opts") ~ /max-sge=1/ ? 5 : 4)'
+	loop 2 --op write -s 4096,4097 -n 100 --signal all --warmup 0
+	[[ $(field sqe_per_io 1) == 1.0000 && $(field sqe_per_io 2) == 2.0000 ]]
+	loop $((3 * 2 * 2 * 5)) --op read,write,write-imm --strategy global,multi-wr,per-io,bounce,rcache --frags 1,4 -s 14336,14337 \
+		-n 60 --verify --rnr-retry 0
+	loop 6 --op read,write,write-imm --frags 1,7 --qps 2 --bidir -s 14336 -n 60 --verify --rnr-retry 0
+	bench loopback -d fake0 --op send -s 14336 -n 5 --format csv
+	complained 1 '--size 14336 is more than one message on fake0 can carry .max_msg_sz 4096.'
+	bench loopback -d fake0 --op write -s 14336 --sq-depth 4 -n 5 --format csv
+	complained 1 'it takes 4, and one for the drain: use --sq-depth 5 or more'
+}
+
 @test "post: a call for each I/O, or for each WR; the same signals" {
 	loop 2 --op write --frags 6 --strategy multi-wr -s 600 -n 100 --post all --signal half --warmup 0
 	[[ $(field posts_per_io 1) == 1.0000 && $(field posts_per_io 2) == 6.0000 ]]

@@ -168,7 +168,7 @@ sent_credits() {
 	failed '--rd-atomic 6 is more than fake0 has' '--rd-atomic 5 or less'
 	server_ends
 	FAKEHCA=max_msg_size=4096,real_clock=1 serve
-	FAKEHCA=real_clock=1 client --op write -s 4097 --bidir -n 5 --format csv
+	FAKEHCA=real_clock=1 client --op send -s 4097 --bidir -n 5 --format csv
 	failed '--size 4097 is more than one message on fake0 can carry .max_msg_sz 4096.'
 	server_ends
 	counted reg_mr 0

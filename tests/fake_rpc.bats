@@ -82,6 +82,46 @@ server() {
 	rpc $((2 * $(strategies))) --op write --reply imm,send --strategy "$(every)" --frags 5 -s 777 -n 100 --verify --rnr-retry 0
 }
 
+# Of 3.5 times what a message may have: the WRs that its bytes take, or that its segments and their bytes do.
+@test "more bytes than a message may have: more WRs, all in one post where the queue has room" {
+	export FAKEHCA=max_msg_size=4096
+	exactly "$(server 4 0 1 2 2)" --op read -s 14336
+	exactly "$(server 0 4 1 1 1)" --op write -s 14336
+	exactly "$(server 0 4 0 1 1)" --op write --reply imm -s 14336
+	exactly "$(server 4 0 1 2 2)" --op read -s 14336 --frags 4
+	exactly "$(server 0 4 1 1 1)" --op write -s 14336 --frags 4 --strategy multi-wr
+	exactly "$(server 0 6 1 1 1)" --op write -s 14337 --frags 3
+	exactly "$(server 0 4 1 1 1)" --op write -s 14337 --frags 3 --strategy bounce
+	exactly "$(server 0 4 1 1 1)" --op write -s 14336 --frags 4 --frag-gap 0
+	exactly "$(server 1 0 1 2 2)" --op read -s 4096
+	exactly "$(server 2 0 1 2 2)" --op read -s 4097
+	rpc $((8 * $(strategies))) --op read,write --strategy "$(every)" --frags 1,4 -s 14336,14337 -n 40 --verify --rnr-retry 0
+	rpc 20 --op read,write --peer-strategy global,multi-wr,per-io,bounce,rcache --frags 1,4 -s 14336 -n 40 --verify
+	rpc 2 --op write --reply imm --frags 1,4 -s 14336 -n 40 --verify
+}
+
+# The server's queue has the drain, the reply, and so many entries beside them.
+@test "more bytes than a message may have, in rounds: the same WRs, in more posts" {
+	export FAKEHCA=max_msg_size=4096
+	rpc 6 --op read,write --frags 1,4,5 -s 14336 -n 60 --peer-sq-depth 3 --verify
+	that 'f("peer_sqe_per_io") == (f("frags") == 5 ? 6 : 5) && f("peer_sq_peak") <= 2 && f("peer_sqe_send_per_io") == 1'
+	that 'f("peer_posts_per_io") == f("peer_sqe_per_io") - (f("op") == "write")'
+	rpc 4 --op read,write --frags 1,4 -s 14336 -n 60 --peer-sq-depth 4 --verify
+	that 'f("peer_sqe_per_io") == 5 && f("peer_sq_peak") <= 3 && f("peer_posts_per_io") == 2 + (f("op") == "read")'
+	rpc 2 --op write --reply imm --frags 1,4 -s 14336 -n 60 --peer-sq-depth 3 --verify
+	that 'f("peer_sqe_per_io") == 4 && f("peer_sq_peak") <= 2 && f("peer_posts_per_io") == 3'
+	rpc 8 --op read,write --frags 1,4 -s 14336 -n 40 --peer-sq-depth 4 --peer-strategy per-io,bounce --qps 2 --verify
+	rpc 4 --op write --frags 4 -s 14336 --frag-gap 0 -n 40 --peer-sq-depth 3,4,5,6 --verify
+}
+
+@test "what is one message is refused where the device has none that long" {
+	FAKEHCA=max_msg_size=4096 bench loopback -d fake0 --mode rpc --op send -s 14336 -n 5 --format csv
+	complained 1 'a request of 14368 bytes is more than one message on fake0 can carry .max_msg_sz 4096.: use a smaller --size'
+	FAKEHCA=max_msg_size=4096 bench loopback -d fake0 --mode rpc --op write -s 4096 --inline-threshold 4k -n 5 --format csv
+	complained 1 'a reply of 4120 bytes is more than one message on fake0 can carry .max_msg_sz 4096.: use a smaller --size'
+	counted sqes 0
+}
+
 @test "send: one message there, one back, and the data are in the first" {
 	local bytes
 	exactly "$(server 0 0 1 1 1)" --op send -s 0

@@ -17,16 +17,6 @@
 
 #define DEAD_ROUNDS 2000 /* in which neither end nor the device does anything: it never will */
 
-/* Delays do not change where SENDs would change places by that. */
-static void random_schedule(struct sim *s)
-{
-	s->jitter = prop_chance(s->p, 40) && !s->r.device.early_sends;
-	s->goes_on = prop_chance(s->p, 50);
-	for (int i = 0; i < N_EVENTS; i++)
-		s->weight[i] = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 16);
-	s->most = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 100);
-}
-
 /* What was prepared, so that a post of it can be looked at. */
 static struct prepared {
 	const struct rxfer_prepared *p;
@@ -36,13 +26,6 @@ static struct prepared {
 static size_t nprepared;
 
 /* ---- Set up ---- */
-
-/* Anywhere on the ring of sequence numbers, often shortly before it wraps. */
-static void move_on(struct sim *s, struct rxfer_conn *conn)
-{
-	conn->sq.head = conn->sq.tail = conn->proven =
-		prop_chance(s->p, 50) ? 0u - prop_range(s->p, 1, 100) : (uint32_t)prop_next(s->p);
-}
 
 static void set_up(struct sim *s)
 {
@@ -57,7 +40,8 @@ static void set_up(struct sim *s)
 	check_rc(s, rpc_load_make(&s->l), "the loads");
 	check_rc(s, rpc_revoke(&s->r.cfg, &s->revoke), "revoking");
 	rpc_plan_make(&s->r.cfg, &plan);
-	make_model(&s->model, &s->r.cfg, &plan, s->revoke, s->l.server[0]);
+	make_model(&s->model, &s->r.cfg, &plan, s->revoke, s->l.server[0],
+		   s->r.device.device[0].max_msg_size);
 	s->regions = s->l.e.cdev->counts.mr_now;
 	s->peer_regions = s->l.e.sdev->counts.mr_now;
 }
@@ -340,6 +324,7 @@ static void phase(struct sim *s, uint64_t ios, bool timed)
 	s->tally.server_stalls += c.stalls;
 	s->tally.forced += c.forced_signals;
 	s->tally.rounds += s->model.rounds > 1;
+	s->tally.split += s->model.moves && s->r.cfg.size > s->r.device.device[0].max_msg_size;
 	for (uint64_t qp = 0; qp < s->r.cfg.qps; qp++)
 		s->tally.drains += rxfer_conn_counts(s->l.client[qp])->aside_sqe +
 				   rxfer_conn_counts(s->l.server[qp])->aside_sqe;
@@ -389,7 +374,8 @@ static void ios_move_and_all_comes_back(void **state)
 		ios += run(&s, &p, seed);
 	if (n < ENOUGH_IOS)
 		return;
-	assert_true(t->rounds && t->backlogged && t->drains && t->forced && t->cut_short);
+	assert_true(t->rounds && t->split && t->backlogged && t->drains && t->forced &&
+		    t->cut_short);
 	assert_true(t->server_stalls && t->client_stalls && t->unproven && t->unrevoked);
 	assert_true(n < MANY_IOS || (t->renewed && t->reused));
 	for (enum rxfer_revoke m = RXFER_REVOKE_SYNC; m < RXFER_REVOKE_AUTO; m++)

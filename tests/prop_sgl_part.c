@@ -19,6 +19,7 @@
 struct lists {
 	struct rxfer_seg local[PIECES], remote[PIECES];
 	uint32_t nlocal, nremote, sge_max;
+	uint32_t bytes_max;
 };
 
 /* Where in one of the caller's lists the parts have come to. @used: the piece at @i was in the part
@@ -63,6 +64,7 @@ static void random_lists(struct prop *p, struct lists *c)
 	c->nlocal = prop_range(p, 0, PIECES);
 	c->nremote = prop_chance(p, 20) ? 0 : prop_range(p, 1, PIECES);
 	c->sge_max = prop_chance(p, 60) ? prop_range(p, 1, 4) : prop_range(p, 1, SGES_MOST);
+	c->bytes_max = prop_chance(p, 40) ? UINT32_MAX : prop_range(p, 1, 2 * longest);
 	random_list(p, c->local, c->nlocal, longest, empty);
 	random_list(p, c->remote, c->nremote, longest, empty);
 	if (prop_chance(p, 80))
@@ -71,7 +73,7 @@ static void random_lists(struct prop *p, struct lists *c)
 
 static void begin(const struct lists *c, struct rxfer_cut *walk)
 {
-	rxfer_cut_init(walk, c->local, c->nlocal, c->remote, c->nremote, c->sge_max);
+	rxfer_cut_init(walk, c->local, c->nlocal, c->remote, c->nremote, c->sge_max, c->bytes_max);
 }
 
 /* What rxfer_cut_count() is to tell; and the bytes that a walk carries. */
@@ -159,7 +161,8 @@ static uint64_t check_part(struct prop *p, struct run *r, uint32_t taken)
 	PROP_CHECK(p, bytes > 0);
 	PROP_CHECK(p, goes_on(&r->local, part->local, part->nlocal, bytes));
 	PROP_CHECK(p, goes_on(&r->remote, part->remote, part->nremote, c->nremote ? bytes : 0));
-	rxfer_cut_init(&again, part->local, part->nlocal, part->remote, part->nremote, c->sge_max);
+	rxfer_cut_init(&again, part->local, part->nlocal, part->remote, part->nremote, c->sge_max,
+		       c->bytes_max);
 	PROP_CHECK(p, plain_walk(again, &cut) <= taken);
 	PROP_CHECK(p, cut == bytes);
 	return bytes;
@@ -271,7 +274,7 @@ static void cut_within_a_piece(void **state)
 	struct rxfer_cut walk;
 
 	(void)state;
-	rxfer_cut_init(&walk, local, 2, remote, 3, 1);
+	rxfer_cut_init(&walk, local, 2, remote, 3, 1, UINT32_MAX);
 	assert_int_equal(rxfer_cut_count(&walk), 3);
 	assert_int_equal(rxfer_cut_take(&walk, 1, &part), 1);
 	expect_list(l, part.nlocal, &(struct rxfer_seg){1000, 4, 1}, 1);
@@ -295,11 +298,11 @@ static void one_piece_onto_many(void **state)
 	struct rxfer_cut walk;
 
 	(void)state;
-	rxfer_cut_init(&walk, &local, 1, remote, 3, 4);
+	rxfer_cut_init(&walk, &local, 1, remote, 3, 4, UINT32_MAX);
 	assert_int_equal(rxfer_cut_take(&walk, 3, &part), 3);
 	expect_list(l, part.nlocal, &local, 1);
 	expect_list(r, part.nremote, remote, 3);
-	rxfer_cut_init(&walk, &local, 1, remote, 3, 4);
+	rxfer_cut_init(&walk, &local, 1, remote, 3, 4, UINT32_MAX);
 	assert_int_equal(rxfer_cut_take(&walk, 2, &part), 2);
 	expect_list(l, part.nlocal, &(struct rxfer_seg){1000, 8, 1}, 1);
 	assert_int_equal(rxfer_cut_take(&walk, 2, &part), 1);
@@ -315,7 +318,7 @@ static void a_send_in_parts(void **state)
 	struct rxfer_cut walk;
 
 	(void)state;
-	rxfer_cut_init(&walk, local, 3, NULL, 0, 2);
+	rxfer_cut_init(&walk, local, 3, NULL, 0, 2, UINT32_MAX);
 	assert_int_equal(rxfer_cut_count(&walk), 2);
 	assert_int_equal(rxfer_cut_take(&walk, 1, &part), 1);
 	expect_list(l, part.nlocal, local, 2);

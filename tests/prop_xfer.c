@@ -13,6 +13,7 @@
 #include <string.h>
 #include "prop.h"
 #include "fakehca/engine.h"
+#include "xfer_random.h"
 
 #define MAX_SLOTS  12
 #define MAX_FRAGS  8
@@ -130,30 +131,6 @@ static void check(struct sim *s, struct slot *slot)
 }
 
 /* ---- I/Os ---- */
-
-/* Cut @total into @n pieces of at least 1. */
-static void cut(struct prop *p, uint32_t total, uint32_t n, uint32_t *len)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t left = total - (n - 1 - i);
-
-		len[i] = i == n - 1 ? total : prop_range(p, 1, 1 + (left - 1) / 2);
-		total -= len[i];
-	}
-}
-
-/* Some pieces adjoin, some have a gap between them. */
-static uint32_t gap(struct prop *p)
-{
-	return prop_chance(p, 50) ? 0 : prop_range(p, 1, 40);
-}
-
-static uint32_t most_pieces(struct prop *p, uint32_t shape, uint32_t bytes)
-{
-	uint32_t n = prop_chance(p, 30) ? shape : prop_range(p, 1, shape);
-
-	return n < bytes ? n : bytes;
-}
 
 static void cut_slot(struct sim *s, struct slot *slot)
 {
@@ -283,7 +260,9 @@ static bool poll_client(struct sim *s)
 
 static void post_recv(struct sim *s, uint64_t i)
 {
-	PROP_CHECK(s->p, !rxfer_post_recv(s->e.server, s->recv + i * SLOT_BYTES, SLOT_BYTES, i));
+	uint32_t len = s->shape.op == RXFER_SEND ? SLOT_BYTES : 1; /* for immediate data: any */
+
+	PROP_CHECK(s->p, !rxfer_post_recv(s->e.server, s->recv + i * SLOT_BYTES, len, i));
 	s->credits++;
 }
 
@@ -311,38 +290,13 @@ static bool poll_server(struct sim *s)
 
 /* ---- A connection ---- */
 
-static uint32_t sge_limit(struct prop *p)
+/* Often less than an I/O has: it becomes up to some 20 WRs for that alone. A SEND is never cut. */
+static void random_message(struct sim *s, struct prop *p, struct fake_device *d)
 {
-	return prop_chance(p, 30) ? 30 : prop_range(p, 1, 6);
-}
+	uint32_t bytes = (uint32_t)s->shape.bytes;
 
-static struct fake_config device(struct prop *p)
-{
-	struct fake_config config = engine_config();
-	struct fake_device *d = &config.device[0];
-
-	config.seed = prop_next(p) | 1;
-	config.sq_delay = prop_chance(p, 50) ? 0 : prop_range(p, 0, 60);
-	config.rq_delay = prop_chance(p, 50) ? 0 : prop_range(p, 0, 60);
-	config.read_lag = prop_chance(p, 50) ? 0 : prop_range(p, 0, 30);
-	config.sq_extra = prop_chance(p, 50) ? 0 : prop_range(p, 1, 50);
-	config.cq_order = (enum fake_cq_order)prop_range(p, FAKE_CQ_WRITTEN, FAKE_CQ_RANDOM);
-	d->mtu = 256u << prop_range(p, 0, 4);
-	d->max_sge = sge_limit(p);
-	d->max_sge_rd = prop_range(p, 1, d->max_sge);
-	d->max_rd_atomic = prop_range(p, 1, 8);
-	return config;
-}
-
-static void random_signal(struct prop *p, uint32_t depth, char *text, size_t size)
-{
-	static const char *const names[] = {"all", "io", "half", "half"};
-	uint32_t i = prop_range(p, 0, 4);
-
-	if (i < 4)
-		snprintf(text, size, "%s", names[i]);
-	else
-		snprintf(text, size, "every:%u", prop_range(p, 1, depth));
+	if (s->shape.op != RXFER_SEND && prop_chance(p, 40))
+		d->max_msg_size = prop_range(p, bytes / 20 + 1, bytes);
 }
 
 static void random_extras(struct sim *s, struct prop *p, const struct fake_device *d)
@@ -432,6 +386,7 @@ static void configure(struct sim *s, struct prop *p, const char *signal, uint32_
 	s->shape.segments = s->shape.op == RXFER_SEND ? 0 : prop_range(p, 1, MAX_SEGS);
 	s->shape.bytes = prop_chance(p, 70) ? prop_range(p, 1, 100) : prop_range(p, 1, 3000);
 	random_extras(s, p, &config.device[0]);
+	random_message(s, p, &config.device[0]);
 	engine_open(&s->e, &config, s->strategy);
 	make_memory(s);
 	connect_it(s, signal);

@@ -115,7 +115,7 @@ static inline void check_server(const struct sim *s, const struct counts *c)
 	CHECK(s, c->sqe_send == (m->imm ? 0 : s->issued));
 	CHECK(s, c->recv_cqe == s->issued);
 	check_cqes(s, c, s->r.cfg.peer_signal, reads ? s->issued : 0);
-	if (!reads && s->r.cfg.peer_sq_depth >= ample_depth(&s->r.cfg, m->moves, m->imm))
+	if (!reads && s->r.cfg.peer_sq_depth >= ample_depth(&s->r, m->moves, m->imm))
 		check_forced(s, c);
 	if (s->r.cfg.post == POST_CHAIN) /* of WRITEs the last go with the reply */
 		CHECK(s, c->posts == s->issued * (m->rounds + reads));

@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include "load_rpc.h"
+#include "prop.h"
 
 /*
  * struct model - what an I/O is by its options.
@@ -24,12 +25,52 @@ struct model {
 	uint32_t keys, binds, invs, peer_invs, revokes, lives;
 };
 
-/* How many WRs the server counts on, which knows nothing of what its strategy joins. */
-static inline uint32_t counted_on(const struct cfg *cfg, const struct model *m, uint32_t sge_max)
-{
-	uint32_t frags = (uint32_t)cfg->frags;
+#define MODEL_WRS 1024
 
-	return m->segs > 1 ? frags : (frags + sge_max - 1) / sge_max;
+/*
+ * The WRs that the server counts on, which knows nothing of what its strategy joins: bytes of each
+ * into @wr. It fills one after the other with fragments, as far as each has SGEs and @limit bytes;
+ * each segment, where there are several, begins another. Returns how many.
+ */
+static inline uint32_t counted_on(const struct cfg *cfg, const struct model *m, uint32_t sge_max,
+				  uint64_t limit, uint64_t *wr)
+{
+	uint32_t n = 0, sges = sge_max;
+
+	for (uint64_t i = 0; i < cfg->frags; i++) {
+		uint64_t left = cfg->size / cfg->frags + (i < cfg->size % cfg->frags);
+
+		if (m->segs > 1)
+			sges = sge_max;
+		for (uint64_t some; left; left -= some) {
+			if (sges == sge_max || wr[n - 1] == limit) {
+				assert_true(n < MODEL_WRS);
+				wr[n++] = sges = 0;
+			}
+			some = limit - wr[n - 1] < left ? limit - wr[n - 1] : left;
+			wr[n - 1] += some;
+			sges++;
+		}
+	}
+	return n;
+}
+
+/* Where all of a round is one piece on both sides, it is as many WRs as its bytes take. Rounds
+ * differ by a WR at most, larger ones first; one with immediate data has that WR besides. */
+static inline uint32_t joined(const struct model *m, const uint64_t *wr, uint32_t n, uint64_t limit)
+{
+	uint32_t wrs = 0, left = n - m->imm;
+
+	for (uint32_t rounds = m->rounds; rounds; rounds--) {
+		uint32_t count = (left + rounds - 1) / rounds;
+		uint64_t bytes = 0;
+
+		left -= count;
+		for (count += rounds == 1 && m->imm; count; count--)
+			bytes += *wr++;
+		wrs += (uint32_t)((bytes + limit - 1) / limit);
+	}
+	return wrs;
 }
 
 static inline void model_keys(struct model *m, const struct cfg *c, enum rxfer_revoke revoke)
@@ -52,13 +93,16 @@ static inline void model_keys(struct model *m, const struct cfg *c, enum rxfer_r
  * Fragments that adjoin are one segment, and one local piece, unless a strategy takes each for
  * itself. Where there are several segments each has just one fragment. Where there is one, it is
  * all one WR, or, in rounds, one each, unless the server's pieces are several, and then so are its
- * WRs, of as many SGEs as they may have. Under bounce a list of fragments is one piece.
+ * WRs, of as many SGEs as they may have. Under bounce a list of fragments is one piece. With more
+ * bytes than the device's messages have, @limit, each of these WRs is several.
  */
 static inline void make_model(struct model *m, const struct cfg *c, const struct rpc_plan *plan,
-			      enum rxfer_revoke revoke, const struct rxfer_conn *server)
+			      enum rxfer_revoke revoke, const struct rxfer_conn *server,
+			      uint64_t limit)
 {
 	bool adjoin = c->frag_gap == 0, many = !strcmp(c->strategy, "multi-wr");
 	bool theirs = !strcmp(c->peer_strategy, "multi-wr");
+	uint64_t wr[MODEL_WRS];
 	bool copies = !strcmp(c->strategy, "bounce"),
 	     they_copy = !strcmp(c->peer_strategy, "bounce");
 	struct rxfer_conn_info info;
@@ -73,10 +117,10 @@ static inline void make_model(struct model *m, const struct cfg *c, const struct
 	rxfer_conn_info(server, &info);
 	m->segs = copies || (adjoin && !many) ? 1 : (uint32_t)c->frags;
 	m->request += 16 * m->segs;
-	n = counted_on(c, m, they_copy ? (uint32_t)c->frags : info.sge_per_wr) - m->imm;
+	n = counted_on(c, m, they_copy ? (uint32_t)c->frags : info.sge_per_wr, limit, wr);
 	chunk = info.sq_depth - 2;
-	m->rounds = n > chunk ? (n + chunk - 1) / chunk : 1;
-	m->wrs = m->segs > 1 || theirs ? (uint32_t)c->frags : adjoin ? m->rounds : n + m->imm;
+	m->rounds = n - m->imm > chunk ? (n - m->imm + chunk - 1) / chunk : 1;
+	m->wrs = m->segs > 1 || theirs || !adjoin ? n : joined(m, wr, n, limit);
 	model_keys(m, c, revoke);
 }
 

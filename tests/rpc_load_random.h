@@ -130,6 +130,19 @@ static inline void random_wrs(struct random_run *r, struct prop *p)
 	c->rd_atomic = prop_chance(p, 70) ? 0 : prop_range(p, 1, d->max_rd_atomic);
 }
 
+/* Often less than what the server moves, though no less than a message: it moves it in up to some
+ * 20 WRs for that alone. */
+static inline void random_limit(struct random_run *r, const struct rpc_plan *plan, struct prop *p)
+{
+	size_t room = plan->request_room > plan->reply_room ? plan->request_room : plan->reply_room;
+	uint32_t least = (uint32_t)r->cfg.size / 20 + 1;
+
+	if (least < room)
+		least = (uint32_t)room;
+	if (plan->moves && r->cfg.size >= least && prop_chance(p, 50))
+		r->device.device[0].max_msg_size = prop_range(p, least, (uint32_t)r->cfg.size);
+}
+
 /* The client's N: the request; and where WRs grant a key for each run, and revoke it, these. */
 static inline uint32_t client_need(const struct cfg *c, const struct rpc_plan *plan)
 {
@@ -142,16 +155,20 @@ static inline uint32_t client_need(const struct cfg *c, const struct rpc_plan *p
 
 /* The server's N, and a depth with which each of its places could have so many entries, and N were
  * still free. */
-static inline uint32_t server_need(const struct cfg *c, bool moves, bool imm)
+static inline uint32_t server_need(const struct random_run *r, bool moves, bool imm)
 {
+	const struct cfg *c = &r->cfg;
 	bool one = !strcmp(c->strategy, "bounce") && !strcmp(c->peer_strategy, "bounce");
+	uint32_t pieces = one ? 1 : (uint32_t)c->frags;
+	/* each has a byte at least, and of the rest each WR more is full */
+	uint32_t full = moves ? (uint32_t)(c->size - pieces) / r->device.device[0].max_msg_size : 0;
 
-	return 1 + (moves ? (one ? 1 : (uint32_t)c->frags) - imm : 0);
+	return 1 + (moves ? pieces + full - imm : 0);
 }
 
-static inline uint64_t ample_depth(const struct cfg *c, bool moves, bool imm)
+static inline uint64_t ample_depth(const struct random_run *r, bool moves, bool imm)
 {
-	return (2 * c->depth + 1) * server_need(c, moves, imm) + 1;
+	return (2 * r->cfg.depth + 1) * server_need(r, moves, imm) + 1;
 }
 
 /* @need: N; @least, @most: between which the depth may be. Often one of the smallest. */
@@ -191,13 +208,13 @@ static inline void random_signal(struct prop *p, uint64_t depth, char *text)
 static inline void random_queues(struct random_run *r, const struct rpc_plan *plan, struct prop *p)
 {
 	struct cfg *c = &r->cfg;
-	uint32_t need = server_need(c, plan->moves, plan->imm), own = client_need(c, plan);
+	uint32_t need = server_need(r, plan->moves, plan->imm), own = client_need(c, plan);
 	uint32_t most = r->device.device[0].max_qp_wr;
 
 	c->sq_depth = random_depth(p, c->depth, own, own + 1, most);
 	c->peer_sq_depth = random_depth(p, c->depth, need, need > 1 ? 3 : 2, most);
-	if (prop_chance(p, 30) && ample_depth(c, plan->moves, plan->imm) < 500)
-		c->peer_sq_depth = ample_depth(c, plan->moves, plan->imm);
+	if (prop_chance(p, 30) && ample_depth(r, plan->moves, plan->imm) < 500)
+		c->peer_sq_depth = ample_depth(r, plan->moves, plan->imm);
 	random_signal(p, c->sq_depth, c->signal);
 	if (prop_chance(p, 10))
 		strcpy(c->signal, "inferred");
@@ -252,6 +269,7 @@ static inline void random_run_draw(struct random_run *r, struct prop *p)
 	random_strategies(r, p);
 	random_wrs(r, p);
 	rpc_plan_make(&r->cfg, &plan);
+	random_limit(r, &plan, p);
 	random_queues(r, &plan, p);
 	random_phases(r, p);
 	random_working_set(r, p);

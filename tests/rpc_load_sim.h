@@ -13,7 +13,7 @@ enum event { CLIENT, SERVER, STEP, N_EVENTS };
 /* struct tally - what must have come up in a large number of runs. */
 struct tally {
 	uint64_t rounds, backlogged, server_stalls, client_stalls, unproven, unrevoked, drains,
-		cut_short, forced, renewed, reused, revoked[RXFER_REVOKE_AUTO];
+		cut_short, forced, renewed, reused, split, revoked[RXFER_REVOKE_AUTO];
 };
 
 /*
@@ -55,6 +55,23 @@ struct sim {
 	struct load_result out;
 	struct tally tally;
 };
+
+/* Delays do not change where SENDs would change places by that. */
+static inline void random_schedule(struct sim *s)
+{
+	s->jitter = prop_chance(s->p, 40) && !s->r.device.early_sends;
+	s->goes_on = prop_chance(s->p, 50);
+	for (int i = 0; i < N_EVENTS; i++)
+		s->weight[i] = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 16);
+	s->most = prop_chance(s->p, 50) ? 4 : prop_range(s->p, 1, 100);
+}
+
+/* Anywhere on the ring of sequence numbers, often shortly before it wraps. */
+static inline void move_on(struct sim *s, struct rxfer_conn *conn)
+{
+	conn->sq.head = conn->sq.tail = conn->proven =
+		prop_chance(s->p, 50) ? 0u - prop_range(s->p, 1, 100) : (uint32_t)prop_next(s->p);
+}
 
 /* ---- What went wrong ---- */
 

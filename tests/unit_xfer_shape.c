@@ -9,7 +9,7 @@
 struct sizing {
 	struct rxfer_shape shape;
 	const char *strategy;
-	uint32_t depth, sge_max, max_qp_wr, sq_room, inline_max;
+	uint32_t depth, sge_max, max_qp_wr, sq_room, inline_max, max_msg_size;
 	bool reply, rounds;
 };
 
@@ -27,6 +27,8 @@ static int open_sized(struct pair *p, const struct sizing *s)
 
 	if (s->max_qp_wr)
 		config.device[0].max_qp_wr = s->max_qp_wr;
+	if (s->max_msg_size)
+		config.device[0].max_msg_size = s->max_msg_size;
 	config.device[0].sq_room = s->sq_room;
 	open_pair(p, &config, s->strategy ? s->strategy : "global", &s->shape);
 	a->sq_depth = s->depth;
@@ -80,6 +82,84 @@ static void a_reply_takes_one_more(void **state)
 	refused(&s, "it takes 5, and one for the drain: use --sq-depth 6 or more");
 	s.depth = 6;
 	assert_int_equal(sized(&s).need, 5);
+}
+
+/* With more bytes than a WR takes: those WRs that are full, besides the others, which have a byte
+ * for each of their pieces at least. */
+static void bytes_take_more(void **state)
+{
+	static const struct {
+		uint32_t bytes, limit, frags, segments, sges, need;
+	} cases[] = {
+		{1000, 1000, 1, 1, 1, 1}, {1001, 1000, 1, 1, 1, 2}, {3500, 1000, 1, 1, 1, 4},
+		{3500, 1000, 4, 1, 4, 4}, {3500, 1000, 4, 1, 1, 7}, {3500, 1000, 4, 4, 1, 10},
+		{1003, 1000, 4, 1, 1, 4}, {1004, 1000, 4, 1, 1, 5}, {8, 1, 2, 2, 2, 8},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sizing s = {.shape = {.op = RXFER_WRITE,
+					     .bytes = cases[i].bytes,
+					     .frags = cases[i].frags,
+					     .segments = cases[i].segments},
+				   .max_msg_size = cases[i].limit,
+				   .sge_max = cases[i].sges};
+
+		assert_int_equal(sized(&s).need, cases[i].need);
+		assert_int_equal(sized(&s).bytes_per_wr,
+				 cases[i].bytes > cases[i].limit ? cases[i].limit : UINT32_MAX);
+		s.shape.op = RXFER_READ;
+		s.reply = true;
+		assert_int_equal(sized(&s).need, cases[i].need + 1);
+	}
+}
+
+/* A piece each, or less: as many WRs as pieces, and those that bytes fill. */
+static void bytes_of_lists_that_are_cut_alike(void **state)
+{
+	struct sizing s = {.shape = {.op = RXFER_READ,
+				     .bytes = 3500,
+				     .frags = 4,
+				     .segments = 4,
+				     .aligned = true},
+			   .max_msg_size = 1000};
+
+	(void)state;
+	assert_int_equal(sized(&s).need, 4 + 3496 / 1000);
+	s.shape.segments = 1;
+	assert_int_equal(sized(&s).need, 4 + 3496 / 1000);
+	s.strategy = "bounce";
+	assert_int_equal(sized(&s).need, 1 + 3499 / 1000);
+	s.rounds = s.reply = true;
+	s.depth = 3;
+	assert_int_equal(sized(&s).need, 2);
+	s.shape.op = RXFER_SEND;
+	s.rounds = s.reply = false;
+	assert_int_equal(sized(&s).need, 1);
+}
+
+/* More bytes than the connection was made for, and so more WRs than it has room for. */
+static void more_bytes_than_the_shape(void **state)
+{
+	struct sizing s = {.shape = {.op = RXFER_WRITE, .bytes = 2000, .frags = 1, .segments = 1},
+			   .max_msg_size = 500};
+	struct rxfer_frag frag = {pool, 2001};
+	struct rxfer_seg to;
+	struct pair p;
+
+	(void)state;
+	assert_int_equal(open_sized(&p, &s), 0);
+	to = remote(&p, 0, 2001);
+	assert_int_equal(rxfer_post_write(p.e.client, &frag, 1, &to, 1, 1, 0), -EMSGSIZE);
+	engine_said("a post of more than 4 WRs: the connection was made for fewer bytes");
+	assert_int_equal(fake_stats()->posts, 0);
+	frag.len = to.len = 2000;
+	assert_int_equal(rxfer_post_write(p.e.client, &frag, 1, &to, 1, 1, 0), 0);
+	assert_int_equal(expect_done(&p, 1).bytes, 2000);
+	assert_int_equal(fake_stats()->sqes, 4);
+	assert_memory_equal(theirs, pool, 2000);
+	assert_true(engine_idle(p.e.client));
+	engine_close(&p.e);
 }
 
 static void lists_that_are_cut_alike(void **state)
@@ -326,6 +406,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reply_takes_one_more),
 		cmocka_unit_test(lists_that_are_cut_alike),
+		cmocka_unit_test(bytes_take_more),
+		cmocka_unit_test(bytes_of_lists_that_are_cut_alike),
+		cmocka_unit_test(more_bytes_than_the_shape),
 		cmocka_unit_test(as_many_as_there_are_fragments),
 		cmocka_unit_test(a_large_io_in_a_small_queue),
 		cmocka_unit_test(the_least_depth),

@@ -115,7 +115,7 @@ address_is_back() {
 }
 
 @test "a size above what one message can carry" {
-	quick -s 9m
+	quick --op send -s 9m
 	complained 1 '--size' '9437184' 'max_msg_sz 8388608'
 	rows "$out_file" 1 'f("status") == "failed"'
 }
