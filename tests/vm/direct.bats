@@ -46,6 +46,20 @@ load bench
 	loop 1 --op send -s 8m --depth 1 -n 1 --warmup 0 --verify --rnr-retry 0
 }
 
+# As much as the messages of rxe have, for the double, too. Over siw they have no such limit.
+# bats test_tags=rxe
+@test "READs and WRITEs of more than a message: more WRs; a SEND is refused" {
+	export FAKEHCA=max_msg_size=8388608
+	loop 2 --op read,write --strategy multi-wr -s 8388609 --frags 1 --depth 1 -n 1 --warmup 0 --signal all --verify
+	rows "$out_file" 2 'f("sqe_per_io") == 2'
+	loop 1 --mode rpc --op write -s 20m --frags 4 --depth 1 -n 1 --warmup 0 --peer-sq-depth 3 --verify
+	rows "$out_file" 1 'f("peer_sqe_per_io") == 5'
+	loop 1 --mode rpc --op read -s 9m --depth 1 -n 1 --warmup 0 --verify
+	rows "$out_file" 1 'f("peer_sqe_per_io") == 3'
+	bench loopback -d "$DEVICE" --mode direct --op send -s 8388609 -n 1 --format csv
+	complained 1 '--size 8388609 is more than one message' 'max_msg_sz 8388608'
+}
+
 @test "pages of memfds and files, not touched before, in both modes" {
 	loop 12 --mode direct,rpc --op read,write,send --mem memfd,file --prefault no --strategy per-io --frags 3 -s 4097 --depth 4 \
 		-n 12 --warmup 0 --verify --rnr-retry 0
