@@ -422,31 +422,55 @@ static int issue_all(struct rpc_client *c, struct lane *lane)
 	return did;
 }
 
+/* Is there a slot, or one that only its revoke keeps? */
+static bool slot_at_hand(const struct lane *lane)
+{
+	return rxfer_slots_count(&lane->slots, RXFER_SLOT_AVAILABLE) || lane->due;
+}
+
+/* What was polled. A slot that is free by it is used before the next of them is looked at: no I/O
+ * waits for others' replies, or that others are exposed, without its latency telling so. Returns
+ * how many I/Os were issued, or -errno. */
+static int take_all(struct rpc_client *c, struct lane *lane, const struct rxfer_done *done, int n)
+{
+	int issued = 0, rc;
+
+	for (int i = 0; i < n; i++) {
+		rc = take(c, lane, &done[i]);
+		if (!rc && slot_at_hand(lane))
+			rc = issue_all(c, lane);
+		if (rc < 0)
+			return rc;
+		issued += rc;
+	}
+	return issued;
+}
+
 /* One look at one lane: how much was done, or -errno. */
 static int client_pass(struct load *l, struct turn *turn)
 {
 	struct lane *lane = (struct lane *)turn;
 	struct rpc_client *c = client_of(l);
 	struct rxfer_done done[BURST];
-	int did = 0, n, rc = 0;
+	int did = 0, n, rc;
 
 	do {
-		n = issue_all(c, lane);
-		if (n < 0)
-			return n;
-		did += n;
+		rc = issue_all(c, lane);
+		if (rc < 0)
+			return rc;
 		n = rxfer_poll(lane->conn, done, BURST);
 		if (n < 0)
 			return n;
-		did += n;
-		for (int i = 0; !rc && i < n; i++)
-			rc = take(c, lane, &done[i]);
-	} while (!rc && n && did < BURST);
-	if (!rc && !did && lane->due) {
-		rc = revoke_one(c, lane);
-		did = 1;
-	}
-	return rc ? rc : did;
+		did += rc + n;
+		rc = take_all(c, lane, done, n);
+		if (rc < 0)
+			return rc;
+		did += rc;
+	} while (n && did < BURST);
+	if (did || !lane->due)
+		return did;
+	rc = revoke_one(c, lane);
+	return rc ? rc : 1;
 }
 
 /* Asks for the drain once nothing but silent requests are left: all are answered then. */

@@ -144,7 +144,7 @@ int message_possible(const struct cfg *cfg, const struct rxfer_dev *dev)
 {
 	const struct rxfer_dev_info *info = rxfer_dev_info(dev);
 
-	if (cfg->size <= info->max_msg_size)
+	if (cfg->size <= info->max_msg_size || !info->max_msg_size)
 		return 0;
 	return rxfer_fail(
 		EMSGSIZE, "--size %llu is more than one message on %s can carry (max_msg_sz %llu)",

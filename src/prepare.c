@@ -167,11 +167,17 @@ static __attribute__((noinline)) int post_unready(struct rxfer_prepared *p, uint
 static inline void set_imm(const struct rxfer_prepared *p, struct ibv_send_wr *wr, uint32_t imm,
 			   unsigned int flags)
 {
-	wr->opcode = rxfer_wr_opcode(p->op.op);
 	if (p->op.op == RXFER_WRITE_IMM)
 		rxfer_wr_add_imm(wr, imm);
 	else if (flags & RXFER_INVALIDATE)
 		rxfer_wr_add_inv(wr, imm);
+}
+
+/* Posted: the next time it may revoke nothing, and a key is never revoked twice. */
+static inline void forget_key(struct rxfer_prepared *p, unsigned int flags)
+{
+	if (flags & RXFER_INVALIDATE)
+		p->wr.opcode = IBV_WR_SEND;
 }
 
 /* One of several in its post, or in its I/O. */
@@ -312,6 +318,7 @@ static __attribute__((noinline)) int post_held_alone(struct rxfer_prepared *p, u
 	set_imm(p, &p->wr, imm, flags);
 	rc = post_wr(p, id, flags, flags & RXFER_PART ? RXFER_SIG_INSIDE : RXFER_SIG_ENDS_IO,
 		     (int64_t)rxfer_sq_free(sq) + *held - keep - 1);
+	forget_key(p, flags);
 	sq->reserved -= *held - keep;
 	*held = keep;
 	return rc;
@@ -324,7 +331,7 @@ int rxfer_post_prepared_held(struct rxfer_prepared *p, uint32_t imm, uint64_t id
 
 	if (conn->inflight >= conn->most || !is_ready(p, flags, RXFER_MORE | RXFER_ASIDE) ||
 	    (flags & (RXFER_PART | RXFER_MUST_SIGNAL)) == RXFER_PART || *held <= keep ||
-	    *held > conn->sq.reserved)
+	    *held > conn->sq.reserved || rxfer_sq_check(&conn->sq))
 		return post_held_otherwise(p, imm, id, flags, held, keep);
 	return post_held_alone(p, imm, id, flags, held, keep);
 }
@@ -394,8 +401,9 @@ static bool can_be_two(const struct rxfer_prepared *data, const struct rxfer_pre
 
 	return conn->inflight + 2 <= conn->most &&
 	       is_ready(data, flags, RXFER_MORE | RXFER_PART | RXFER_ASIDE) &&
-	       is_ready(last, 0, 0) && held >= 2 && held <= conn->sq.reserved && !conn->reads &&
-	       !conn->attr.post_single && rxfer_sig_inside_is_silent(&conn->sig);
+	       is_ready(last, 0, 0) && held >= 2 && held <= conn->sq.reserved &&
+	       !rxfer_sq_check(&conn->sq) && !conn->reads && !conn->attr.post_single &&
+	       rxfer_sig_inside_is_silent(&conn->sig);
 }
 
 int rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg *remote,
@@ -412,6 +420,7 @@ int rxfer_post_prepared_two(struct rxfer_prepared *data, const struct rxfer_seg 
 	set_remote(data, remote);
 	set_imm(last, &last->wr, imm, flags);
 	rc = post_two(data, last, id, flags, (int64_t)rxfer_sq_free(sq) + *held - 2);
+	forget_key(last, flags);
 	sq->reserved -= *held;
 	*held = 0;
 	return rc;

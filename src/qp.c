@@ -220,6 +220,13 @@ static uint32_t least_depth(const struct rxfer_conn *conn)
 	return 1 + (conn->attr.rounds && conn->need > 2 ? 2 : conn->need);
 }
 
+/* What makes an I/O take fewer entries. */
+static const char *less(const struct rxfer_conn *conn)
+{
+	return conn->bytes_max == UINT32_MAX ? "fewer --frags"
+					     : "fewer --frags or a smaller --size";
+}
+
 /* Is a send queue possible at all that holds one I/O, and the depth that was asked for? */
 static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most)
 {
@@ -229,8 +236,8 @@ static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most
 	if (asked && asked < least)
 		return rxfer_fail(
 			EMSGSIZE,
-			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --%ssq-depth %u or more, or fewer --frags",
-			rxfer_count(asked, "entry").s, least - 1, whose(conn), least);
+			"a send queue of %s cannot hold one I/O: it takes %u, and one for the drain: use --%ssq-depth %u or more, or %s",
+			rxfer_count(asked, "entry").s, least - 1, whose(conn), least, less(conn));
 	if (asked > most)
 		return rxfer_fail(
 			EMSGSIZE,
@@ -240,8 +247,8 @@ static int check_depth(const struct rxfer_conn *conn, uint32_t rq, uint32_t most
 	if (most < least)
 		return rxfer_fail(
 			EMSGSIZE,
-			"%s grants too small a send queue: one I/O takes %s, and one for the drain: use fewer --frags",
-			dev->name, rxfer_count(least - 1, "entry").s);
+			"%s grants too small a send queue: one I/O takes %s, and one for the drain: use %s",
+			dev->name, rxfer_count(least - 1, "entry").s, less(conn));
 	return 0;
 }
 

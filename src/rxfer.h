@@ -467,7 +467,7 @@ struct rxfer_prepared;
  * rxfer_post_prepared_to() - the same, into or from @remote, one segment, which is read in this
  * call alone; for an I/O that is never posted otherwise. It was prepared with any one segment.
  * rxfer_post_prepared_two() - @data to @remote, as a part of an I/O, and @last, its end, by one
- * post. @imm and @flags are those of @last. All that is @held is spent or free.
+ * post. @imm and @flags are those of @last. Once posted, all that was @held is spent or free.
  */
 int rxfer_prepare(struct rxfer_conn *conn, const struct rxfer_op *op, struct rxfer_prepared **out);
 void rxfer_unprepare(struct rxfer_prepared *p);

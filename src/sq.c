@@ -35,6 +35,9 @@
  * others. commit() checks the account before every post, in release builds too: it costs a few
  * comparisons, and a breach is reported as what it is, a bug of ours, with our numbers.
  *
+ * What is prepared, posted out of credits that its caller holds, asks check() itself, and enters by
+ * posted_one() what the device has taken.
+ *
  * An I/O of one WR that needs nothing later need not write a reservation down to spend it at once:
  * room() is what the two calls check, posted + reserved + n <= depth, and posted_one() what they
  * leave behind, once the device has taken the WR. Only where there is no room are they called, for

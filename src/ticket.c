@@ -35,10 +35,11 @@
  * rounds, by one that the signalling rules ask for. For those rules, N is the most that is asked
  * for at once, a chunk and the reply; without the reply in it a silent queue may stand still.
  *
- * What was granted is held by the ticket and spent by the engine's post, right after
+ * What was granted is held by the ticket and spent by the engine's post, once
  * rxfer_ticket_spend() said what to keep: a round leaves the reply's credit, the reply nothing.
- * Thus the account has one spender, and only the post knows how many WRs it is in the end: what a
- * round did not need is free at once.
+ * Both are asked for where the last round and the reply are one post. Thus the account has one
+ * spender, and only the post knows how many WRs it is in the end: what a round did not need is free
+ * at once.
  */
 #include "ticket.h"
 

@@ -84,8 +84,9 @@ int rxfer_ticket_take(struct rxfer_tickets *tickets, struct rxfer_ticket *ticket
 struct rxfer_ticket *rxfer_tickets_next(struct rxfer_tickets *tickets, uint64_t now);
 
 /**
- * rxfer_ticket_spend() - may this be posted now? Immediately before the post, which spends
- * @ticket->held and sets it to what is returned here.
+ * rxfer_ticket_spend() - may this be posted now? Before the post, which spends @ticket->held and
+ * sets it to what is returned here. Where the round and the reply are one post, ask for both, the
+ * round first.
  * @reply: false: the round that was granted, all of it. It may take fewer WRs than @ticket->wrs;
  *         the other credits are then free at once. true: the reply. Once it is posted the ticket is
  *         free to be taken again.
