@@ -10,6 +10,7 @@
  * some of these are wrapped (ld --wrap), and let device and peer do something before and after.
  */
 #include <string.h>
+#include "../bench/load_rpc_client.h"
 #include "../src/reg.h"
 #include "rpc_load_check.h"
 #include "rpc_load_order.h"
@@ -256,8 +257,34 @@ int __wrap_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, u
 	return rc;
 }
 
+/* Whose completions were looked at last, and how many RECVs it has posted since. */
+static const struct rxfer_conn *polled;
+static unsigned int posted_recvs;
+
+int __wrap_rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max)
+{
+	polled = conn;
+	posted_recvs = 0;
+	return __real_rxfer_poll(conn, done, max);
+}
+
+/* A client takes the next of several replies: what the one before has freed is in use again, or
+ * nothing is to be issued, or there are no credits. Else an I/O waits where no latency tells. */
+static void check_none_waits(const struct sim *s, const struct rxfer_conn *conn)
+{
+	uint32_t qp = qp_of(s, conn);
+	const struct turn *turn = load_turn(s->l.load, qp);
+	const struct rxfer_slots *slots = &((const struct lane *)(const void *)turn)->slots;
+
+	if (conn == s->l.client[qp] && load_may_issue(s->l.load, turn))
+		CHECK(s, !rxfer_slots_count(slots, RXFER_SLOT_AVAILABLE) ||
+				 rxfer_sq_free(slots->sq) < slots->need);
+}
+
 int __wrap_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id)
 {
+	if (running && conn == polled && posted_recvs++)
+		check_none_waits(running, conn);
 	others_go_on(conn);
 	return __real_rxfer_post_recv(conn, addr, len, id);
 }

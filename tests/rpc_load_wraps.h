@@ -5,6 +5,8 @@
 
 #include "rxfer.h"
 
+int __real_rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
+int __wrap_rxfer_poll(struct rxfer_conn *conn, struct rxfer_done *done, int max);
 int __real_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
 int __wrap_rxfer_post_recv(struct rxfer_conn *conn, void *addr, uint32_t len, uint64_t id);
 int __real_rxfer_post_held(struct rxfer_conn *conn, const struct rxfer_op *op, uint32_t *held,
